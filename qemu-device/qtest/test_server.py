@@ -5,6 +5,7 @@ import contextlib
 import mmap
 import os
 import random
+import re
 import socket
 import struct
 import subprocess
@@ -15,7 +16,7 @@ import types
 import contract as c
 from fixture import equal, start
 from hca import NO_MEMORY, PAGE, wait_for
-from machine import RAM_SIZE
+from machine import HERE, RAM_SIZE
 from rc import Port, Qp, connected, rdma
 from served import Server, cpu_time, machine, machines
 from vfio_user import (CONFIG, DMA_MAP, DMA_UNMAP, ERROR, GET_INFO, HEAD, NO_REPLY, READ,
@@ -85,6 +86,18 @@ def test_wrong_options(program):
         done = subprocess.run([program, *words], check=False, capture_output=True, text=True,
                               timeout=20)
         assert done.returncode in (1, 2) and done.stderr, (words, done)
+
+
+def test_trace_names(program):
+    """the trace events are those of QEMU's table, but for some, and others are refused"""
+    with open(os.path.join(HERE, "../trace-events"), encoding="utf-8") as file:
+        table = set(re.findall(r"^(\w+)\(", file.read(), re.M))
+    done = subprocess.run([program, "--trace", "help"], check=True, capture_output=True, text=True)
+    names = done.stdout.split()
+    equal((len(names), len(table - set(names)), set(names) - table), (len(set(names)), 3, set()))
+    done = subprocess.run([program, "--trace", "qhca_nothing", "--socket", "/nowhere/x"],
+                          check=False, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 2 and "'qhca_nothing'" in done.stderr, done
 
 
 def test_not_shared(program):

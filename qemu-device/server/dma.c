@@ -9,9 +9,10 @@
 #include <string.h>
 
 #include "dma.h"
+#include "trace.h"
 
-/* Find @len bytes at @addr, in the machine's memory or the device's own. */
-static uint8_t *dma_find(struct hca *hca, uint64_t addr, size_t len, bool write)
+static uint8_t *dma_where(struct hca *hca, uint64_t addr, size_t len,
+                          bool write)
 {
     if (hca->dm && addr & QHCA_ADDR_DM) {
         addr &= ~QHCA_ADDR_DM;
@@ -20,6 +21,17 @@ static uint8_t *dma_find(struct hca *hca, uint64_t addr, size_t len, bool write)
     }
     return hca_is_bus_master(hca) ?
            memory_find(&hca->memory, addr, len, write) : NULL;
+}
+
+/* Find @len bytes at @addr, in the machine's memory or the device's own. */
+static uint8_t *dma_find(struct hca *hca, uint64_t addr, size_t len, bool write)
+{
+    uint8_t *p = dma_where(hca, addr, len, write);
+
+    if (!p) {
+        trace_qhca_dma_fail(hca->name, addr, len, write);
+    }
+    return p;
 }
 
 /* Let the guest see accesses in their order. On x86 only the full one costs. */
@@ -58,6 +70,19 @@ bool hca_dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
     return p;
 }
 
+static void dma_trace_entry(struct hca *hca, uint64_t addr, const uint8_t *p,
+                            size_t len)
+{
+    if (trace_on[TRACE_qhca_dma_entry]) {
+        g_autoptr(GString) hex = g_string_new(NULL);
+
+        for (size_t i = 0; i < len; i++) {
+            g_string_append_printf(hex, i ? " %02x" : "%02x", p[i]);
+        }
+        trace_qhca_dma_entry(hca->name, addr, hex->str);
+    }
+}
+
 bool hca_dma_write_entry(void *opaque, uint64_t addr, const void *entry,
                          size_t len)
 {
@@ -65,6 +90,7 @@ bool hca_dma_write_entry(void *opaque, uint64_t addr, const void *entry,
     struct hca *hca = opaque;
     uint8_t *p = dma_find(hca, addr, len, true);
 
+    dma_trace_entry(hca, addr, from, len);
     dma_order(hca, true);
     if (p) {
         memcpy(p, from, len - 1);

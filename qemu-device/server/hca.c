@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "dma.h"
+#include "trace.h"
 
 /* Rounds of work for one HCA before the others have a turn. */
 #define HCA_ROUNDS      16
@@ -29,7 +30,11 @@ uint64_t hca_now(void)
 
 static bool hca_send_frame(void *opaque, const uint8_t *frame, size_t len)
 {
-    return net_send(opaque, frame, len);
+    struct hca *hca = opaque;
+    bool taken = net_send(hca, frame, len);
+
+    trace_qhca_net_tx(hca->name, len, taken);
+    return taken;
 }
 
 static void hca_capture_failed(struct hca *hca)
@@ -53,6 +58,7 @@ static void hca_raise_irq(void *opaque, unsigned vector)
     struct hca *hca = opaque;
 
     if (vector < hca->props.vectors) {
+        trace_qhca_irq(hca->name, vector);
         hca->irqs |= (uint64_t)1 << vector;
     }
 }
@@ -61,6 +67,7 @@ static void hca_set_timer(void *opaque, uint64_t deadline)
 {
     struct hca *hca = opaque;
 
+    trace_qhca_timer(hca->name, deadline);
     hca->deadline = deadline;
 }
 
@@ -95,7 +102,7 @@ static void hca_guest_error(void *opaque, const char *msg)
     hca_note(opaque, "guest error: %s", msg);
 }
 
-static const struct qhca_engine_ops hca_callbacks = {
+static struct qhca_engine_ops hca_callbacks = {
     .dma_read = hca_dma_read,
     .dma_write = hca_dma_write,
     .dma_write_entry = hca_dma_write_entry,
@@ -130,11 +137,15 @@ static void hca_do_todo(struct hca *hca, uint64_t now)
     unsigned todo = hca->todo;
 
     hca->todo = 0;
+    if (todo) {
+        trace_qhca_bh(hca->name, todo);
+    }
     if (now >= hca->deadline) {
         hca->deadline = UINT64_MAX;
         qhca_engine_tick(hca->engine, now);
     }
     if (todo & HCA_TODO_LINK) {
+        trace_qhca_net_link(hca->name, hca->port.up);
         qhca_engine_set_link(hca->engine, now, hca->port.up);
     }
     if (todo & HCA_TODO_FATAL) {
@@ -275,6 +286,7 @@ static bool hca_init_engine(struct hca *hca)
     hca->deadline = UINT64_MAX;
     hca->port.up = true;
     hca->rand = hca->props.seed ? g_rand_new_with_seed_array(seed, 2) : NULL;
+    hca_callbacks.trace = trace_of_engine();
     hca->engine = qhca_engine_new(&cfg, &hca_callbacks, hca);
     if (!hca->engine) {
         hca_log(hca, "no memory for the device, or 'max-qp' is too large");

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "trace.h"
 
 static const char help[] =
     "usage: qhca-server --socket PATH[,NAME=VALUE…] [--socket …] [options]\n"
@@ -25,6 +26,7 @@ static const char help[] =
     "  --uplink tap:NAME            or interface\n"
     "  --control PATH               listen for QMP commands: qom-get, qom-set, set_link\n"
     "  --verbose                    print what guests do wrong\n"
+    "  --trace PATTERN              print these trace events; help: all there are\n"
     "  --help, --version\n";
 
 enum kind { BOOL, UINT32, SIZE, UINT64, STRING };
@@ -189,6 +191,19 @@ static bool add_socket(struct options *o, const char *text)
     return true;
 }
 
+static bool add_trace(const char *pattern)
+{
+    if (!strcmp(pattern, "help")) {
+        trace_list();
+        exit(0);
+    }
+    if (!trace_enable(pattern)) {
+        fprintf(stderr, "qhca-server: there is no trace event '%s'\n", pattern);
+        return false;
+    }
+    return true;
+}
+
 bool options_parse(struct options *o, int argc, char **argv)
 {
     static const struct option words[] = {
@@ -196,6 +211,7 @@ bool options_parse(struct options *o, int argc, char **argv)
         { "uplink", required_argument, NULL, 'u' },
         { "control", required_argument, NULL, 'c' },
         { "verbose", no_argument, NULL, 'b' },
+        { "trace", required_argument, NULL, 't' },
         { "help", no_argument, NULL, 'h' },
         { "version", no_argument, NULL, 'v' },
         { 0 },
@@ -218,6 +234,11 @@ bool options_parse(struct options *o, int argc, char **argv)
             break;
         case 'b':
             hca_verbose = true;
+            break;
+        case 't':
+            if (!add_trace(optarg)) {
+                return false;
+            }
             break;
         case 'h':
             fputs(help, stdout);

@@ -12,6 +12,7 @@
 
 #include "at_path.h"
 #include "hca.h"
+#include "trace.h"
 
 #define PM_POS          0x40
 #define MSIX_POS        0x50
@@ -38,12 +39,14 @@ bool hca_is_bus_master(const struct hca *hca)
 static void bad_access(struct hca *hca, const char *bar, loff_t off,
                        size_t count, bool write)
 {
+    trace_qhca_mmio_bad(hca->name, bar, (uint64_t)off, (unsigned)count, write);
     hca_note(hca, "guest error: %s+0x%llx: bad %s of %zu bytes", bar,
             (unsigned long long)off, write ? "write" : "read", count);
 }
 
 static void regs_write(struct hca *hca, uint32_t off, uint32_t val)
 {
+    trace_qhca_reg_write(hca->name, off, val);
     qhca_engine_reg_write(hca->engine, hca_now(), off, val);
     if (off == QHCA_REG_RESET && val == QHCA_RESET_KEY) {
         hca_forget(hca);
@@ -65,8 +68,9 @@ static ssize_t regs_access(vfu_ctx_t *vfu, char *buf, size_t count, loff_t off,
         memcpy(&val, buf, good ? sizeof(val) : 0);
         regs_write(hca, (uint32_t)off, le32toh(val));
     } else {
-        val = htole32(qhca_engine_reg_read(hca->engine, hca_now(),
-                                           (uint32_t)off));
+        val = qhca_engine_reg_read(hca->engine, hca_now(), (uint32_t)off);
+        trace_qhca_reg_read(hca->name, (unsigned)off, val);
+        val = htole32(val);
         memset(buf, 0, count);
         memcpy(buf, &val, good ? sizeof(val) : 0);
     }
@@ -130,7 +134,10 @@ static ssize_t dm_access(vfu_ctx_t *vfu, char *buf, size_t count, loff_t off,
 
 static int reset(vfu_ctx_t *vfu, vfu_reset_type_t type)
 {
-    hca_reset(vfu_get_private(vfu), type == VFU_RESET_LOST_CONN);
+    struct hca *hca = vfu_get_private(vfu);
+
+    trace_qhca_reset(hca->name, type, false);
+    hca_reset(hca, type == VFU_RESET_LOST_CONN);
     return 0;
 }
 

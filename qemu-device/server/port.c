@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hca.h"
+#include "trace.h"
 #include "uplink.h"
 
 /* How long frames wait for a buffer in the Ethernet ring, as in QEMU. */
@@ -199,10 +200,18 @@ static bool port_can_deliver(struct hca *hca, uint64_t now, uint64_t *again)
         return true;
     }
     if (p->give_up == UINT64_MAX) {
+        trace_qhca_net_rx_wait(hca->name);
         p->give_up = now + PORT_WAIT_NS;
     }
-    *again = p->give_up;
-    return now >= p->give_up;
+    if (p->give_up > now) {
+        *again = p->give_up;
+        return false;
+    }
+    if (p->give_up) {
+        trace_qhca_net_rx_giveup(hca->name);
+        p->give_up = 0;
+    }
+    return true;
 }
 
 uint64_t net_deliver(struct hca *hca, uint64_t now)
@@ -218,6 +227,7 @@ uint64_t net_deliver(struct hca *hca, uint64_t now)
         }
         frame = port_take(p);
         p->received++;
+        trace_qhca_net_rx(hca->name, frame->len);
         work += qhca_engine_rx_frame(hca->engine, now, frame->data, frame->len);
         g_free(frame);
     }

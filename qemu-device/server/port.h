@@ -23,7 +23,8 @@ struct net;
 /*
  * struct port - where frames for an HCA wait
  * @net: the switch it is plugged into, as @number
- * @give_up: frames do not wait for a buffer any more, from this time on
+ * @give_up: frames do not wait for a buffer any more, from this time on; 0: it
+ *           has passed, and no buffer has come since
  * @waiting: ports that wait until this one has room, a bit for each
  */
 struct port {

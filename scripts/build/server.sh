@@ -94,7 +94,7 @@ make_final()
 base_key=$(hash_text "$QHCA_SUITE" "$VFIO_USER" "$VERSION" "${OPTIONS[@]}")
 STEP_TAG=$base_key
 out=$QHCA_CACHE/server${kind:+-$kind}-$(hash_text "$base_key" "$(declare -f wrap own_loader)" \
-	"$(hash_tree "$QHCA_TOP"/qemu-device/{common,engine,server} "$QHCA_TOP/include/qhca")")
+	"$(hash_tree "$QHCA_TOP"/qemu-device/{common,engine,server,trace-events} "$QHCA_TOP/include/qhca")")
 have "$VFIO_USER" || with_lock libvfio-user fetch_library
 [ -z "$library" ] || { echo "$VFIO_USER"; exit; }
 have "$out" || with_lock "server-$base_key" make_final

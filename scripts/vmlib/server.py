@@ -65,11 +65,15 @@ class Server:
     """One process; leaving the context ends it. @adapters: role -> its properties. One that is
     @mortal may be killed by the guests, who may start another one."""
 
-    def __init__(self, program, directory, run_dir, adapters, uplink=None, mortal=False):
+    def __init__(self, program, directory, run_dir, adapters, uplink=None, mortal=False,
+                 trace=()):
         self.mortal = mortal
         self.control = os.path.join(directory, 'server')
-        self.log = logs.Pipe(os.path.join(run_dir, 'server.err'), logs.LIMIT)
+        self.log = logs.Pipe(os.path.join(run_dir, 'server.err'),
+                             logs.TRACE_LIMIT if trace else logs.LIMIT)
         self.args = [program, '--verbose', '--control', self.control]
+        for pattern in trace:
+            self.args += ['--trace', pattern]
         if uplink:
             self.args += ['--uplink', uplink]
         for role, properties in adapters.items():
