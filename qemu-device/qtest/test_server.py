@@ -100,6 +100,22 @@ def test_trace_names(program):
     assert done.returncode == 2 and "'qhca_nothing'" in done.stderr, done
 
 
+def test_removed(program):
+    """a fault rule takes the adapter away from its machine, and the next one finds it"""
+    with Server(program, "", "") as server:
+        other = machine(server, 1)
+        for rule in "timer after=200ms remove", "cmd opcode=nop once remove":
+            hca, = start([machine(server, 0)])
+            hca.m.cmd("qom-set", path="hca0", property="faults", value=rule)
+            hca.ok(c.CMD_NOP)
+            equal(hca.m.client.sock.recv(1), b"")
+            assert "hca0: a fault rule removes the adapter" in server.text(), server.text()
+            hca.m.close()
+            wait_for(lambda: not server.connected(), "free adapter")
+        start([machine(server, 0)])[0].ok(c.CMD_NOP)
+        start([other])[0].ok(c.CMD_NOP)
+
+
 def test_not_shared(program):
     """memory that is not shared is not reached, and the server says what to do"""
     with Server(program, "") as server:

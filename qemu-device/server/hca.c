@@ -97,6 +97,13 @@ static struct qhca_engine *hca_neighbour(void *opaque, const uint8_t mac[6])
     return net_neighbour(opaque, mac);
 }
 
+static void hca_remove(void *opaque)
+{
+    struct hca *hca = opaque;
+
+    hca->todo |= HCA_TODO_REMOVE;
+}
+
 static void hca_guest_error(void *opaque, const char *msg)
 {
     hca_note(opaque, "guest error: %s", msg);
@@ -117,6 +124,7 @@ static struct qhca_engine_ops hca_callbacks = {
     .schedule = hca_schedule,
     .random = hca_random,
     .neighbour = hca_neighbour,
+    .remove = hca_remove,
     .guest_error = hca_guest_error,
 };
 
@@ -156,6 +164,9 @@ static void hca_do_todo(struct hca *hca, uint64_t now)
     }
     if (todo & HCA_TODO_RUN) {
         qhca_engine_run(hca->engine, now);
+    }
+    if (todo & HCA_TODO_REMOVE) {
+        hca_hang_up(hca, "a fault rule removes the adapter");
     }
     if (qhca_engine_look(hca->engine, now)) {
         hca->rung = now;
@@ -220,7 +231,7 @@ static void hca_renew_dm(struct hca *hca)
 
 void hca_forget(struct hca *hca)
 {
-    hca->todo = 0;
+    hca->todo &= HCA_TODO_REMOVE;
     hca->irqs = 0;
     net_forget(hca);
 }
@@ -231,6 +242,7 @@ void hca_reset(struct hca *hca, bool lost)
     hca_forget(hca);
     qhca_engine_set_link(hca->engine, hca_now(), hca->port.up);
     if (lost) {
+        hca->todo &= ~(unsigned)HCA_TODO_REMOVE;
         hca->memory.lost = false;
         hca_pci_power_on(hca);
         if (hca->dm) {
@@ -283,6 +295,7 @@ static bool hca_init_engine(struct hca *hca)
                              (guint32)(hca->props.seed >> 32) };
     struct qhca_fault_error err;
 
+    cfg.removable = true;       /* a connection can always end */
     hca->deadline = UINT64_MAX;
     hca->port.up = true;
     hca->rand = hca->props.seed ? g_rand_new_with_seed_array(seed, 2) : NULL;

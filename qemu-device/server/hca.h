@@ -29,6 +29,7 @@ enum {
     HCA_TODO_FATAL = 1 << 2,        /* the operator wants a fatal error */
     HCA_TODO_LINK = 1 << 3,         /* the carrier changed */
     HCA_TODO_RX = 1 << 4,           /* a frame has come */
+    HCA_TODO_REMOVE = 1 << 5,       /* a fault rule removes the adapter */
 };
 
 /* struct hca_messages - how many messages there may be; see log.c */
