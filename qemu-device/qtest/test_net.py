@@ -6,6 +6,7 @@ import contextlib
 import contract as c
 from fixture import MAC_BYTES, cable, equal, running, running_two
 from hca import PAGE, Hca, wait_for
+from served import is_server
 
 PEER = bytes.fromhex("525400abcdef")
 RING_LOG = 3
@@ -14,9 +15,15 @@ RX_BUDGET = 2048            # frames, or KiB, that cost nothing but their recept
 
 @contextlib.contextmanager
 def wired(qemu, props=""):
-    """A running device and the socket at the other end of its wire."""
+    """A running device and the socket at the other end of its wire, or of a server's uplink."""
     with cable() as (net, wire, peer):
-        with running(qemu, ",netdev=net0" + props, net) as hca:
+        if is_server(qemu):
+            net = ("--uplink", "dgram:%s:%s" % (peer, wire.getsockname()))
+            net += ("--aggregate",) * props.count(",aggregate=on")
+            props = props.replace(",aggregate=on", "")
+        else:
+            props = ",netdev=net0" + props
+        with running(qemu, props, net) as hca:
             hca.set_port(MAC_BYTES, c.PORT_ENABLE)
             hca.peer = peer
             hca.wire = wire

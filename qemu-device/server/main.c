@@ -66,7 +66,7 @@ static void allow_fds(void)
 static bool start(struct server *s, const struct options *o)
 {
     s->net = net_new();
-    if (o->uplink && !net_uplink(s->net, o->uplink)) {
+    if (o->uplink && !net_uplink(s->net, o->uplink, o->aggregate)) {
         return false;
     }
     for (unsigned i = 0; i < o->num; i++) {
@@ -97,6 +97,7 @@ static uint64_t work(struct server *s)
             at = hca_work(s->hca[i]);
             next = MIN(next, at);
         }
+        net_uplink_push(s->net);
         /* The work of one may be for another that has had its turn. */
         for (unsigned i = 0; i < s->num; i++) {
             hca = s->hca[i];

@@ -24,6 +24,7 @@ static const char help[] =
     "  --uplink stream:PATH         connect the ports' switch to this -netdev stream,\n"
     "  --uplink dgram:HERE:THERE    -netdev dgram,\n"
     "  --uplink tap:NAME            or interface\n"
+    "  --aggregate                  let frames leave and come by it several at once\n"
     "  --control PATH               listen for QMP commands: qom-get, qom-set, set_link\n"
     "  --verbose                    print what guests do wrong\n"
     "  --trace PATTERN              print these trace events; help: all there are\n"
@@ -209,6 +210,7 @@ bool options_parse(struct options *o, int argc, char **argv)
     static const struct option words[] = {
         { "socket", required_argument, NULL, 's' },
         { "uplink", required_argument, NULL, 'u' },
+        { "aggregate", no_argument, NULL, 'a' },
         { "control", required_argument, NULL, 'c' },
         { "verbose", no_argument, NULL, 'b' },
         { "trace", required_argument, NULL, 't' },
@@ -228,6 +230,9 @@ bool options_parse(struct options *o, int argc, char **argv)
             break;
         case 'u':
             o->uplink = optarg;
+            break;
+        case 'a':
+            o->aggregate = true;
             break;
         case 'c':
             o->control = optarg;
@@ -252,6 +257,10 @@ bool options_parse(struct options *o, int argc, char **argv)
     }
     if (optind < argc || !o->num) {
         fputs(help, stderr);
+        return false;
+    }
+    if (o->aggregate && !o->uplink) {
+        fputs("qhca-server: --aggregate needs --uplink\n", stderr);
         return false;
     }
     return true;

@@ -10,6 +10,7 @@ struct options {
     struct hca *hca[NET_MAX_PORTS];
     unsigned num;
     const char *uplink, *control;
+    bool aggregate;
 };
 
 /* Returns false after a message. --help and --version end the process. */

@@ -56,9 +56,12 @@ struct qhca_engine *net_neighbour(struct hca *from, const uint8_t mac[6]);
 
 /*
  * Connect the switch to other hosts, as QEMU's "-netdev @kind" does: see
- * uplink.c. Returns false after a message.
+ * uplink.c. With @aggregate frames may leave and come as aggregates. Returns
+ * false after a message.
  */
-bool net_uplink(struct net *net, const char *text);
+bool net_uplink(struct net *net, const char *text, bool aggregate);
+/* Send the frames to other hosts that have been collected so far. */
+void net_uplink_push(struct net *net);
 int net_uplink_fd(const struct net *net, short *events);
 void net_uplink_input(struct net *net, short events);
 

@@ -58,16 +58,18 @@ static bool open_tap(struct uplink *up, char **words)
     return !ioctl(up->fd, TUNSETIFF, &req);
 }
 
+/* @jumbo: takes frames of any length, and so aggregates */
 static const struct {
     const char *name;
     bool (*open)(struct uplink *up, char **words);
+    bool jumbo;
 } kinds[] = {
-    { "stream", open_stream },
-    { "dgram", open_dgram },
-    { "tap", open_tap },
+    { "stream", open_stream, true },
+    { "dgram", open_dgram, true },
+    { "tap", open_tap, false },
 };
 
-bool net_uplink(struct net *net, const char *text)
+bool net_uplink(struct net *net, const char *text, bool aggregate)
 {
     g_auto(GStrv) words = g_strsplit(text, ":", 3);
     struct uplink *up = &net->uplink;
@@ -76,6 +78,9 @@ bool net_uplink(struct net *net, const char *text)
         if (g_strcmp0(words[0], kinds[i].name)) {
             continue;
         }
+        if (aggregate && !kinds[i].jumbo) {
+            return fail(text, "it takes no aggregates");
+        }
         errno = EINVAL;
         if (!kinds[i].open(up, words) ||
             fcntl(up->fd, F_SETFL, fcntl(up->fd, F_GETFL) | O_NONBLOCK) < 0) {
@@ -83,6 +88,7 @@ bool net_uplink(struct net *net, const char *text)
         }
         up->in = g_byte_array_new();
         up->out = g_byte_array_new();
+        up->collected = aggregate ? g_new0(struct vhca_aggregate, 1) : NULL;
         return true;
     }
     return fail(text, "stream:PATH, dgram:LOCAL:REMOTE and tap:NAME are known");
@@ -96,6 +102,7 @@ void uplink_close(struct uplink *up)
     }
     g_clear_pointer(&up->in, g_byte_array_unref);
     g_clear_pointer(&up->out, g_byte_array_unref);
+    g_clear_pointer(&up->collected, g_free);
 }
 
 bool uplink_is_full(const struct uplink *up)
@@ -104,13 +111,10 @@ bool uplink_is_full(const struct uplink *up)
 }
 
 /* Datagrams and taps take whole frames, so none of them waits here. */
-void uplink_send(struct uplink *up, const uint8_t *frame, size_t len)
+static void put(struct uplink *up, const uint8_t *frame, size_t len)
 {
     uint32_t head = GUINT32_TO_BE((uint32_t)len);
 
-    if (up->fd < 0 || uplink_is_full(up)) {
-        return;
-    }
     if (!up->stream) {
         /* One that is refused is lost, as on any network. */
         (void)!write(up->fd, frame, len);
@@ -118,6 +122,41 @@ void uplink_send(struct uplink *up, const uint8_t *frame, size_t len)
     }
     g_byte_array_append(up->out, (uint8_t *)&head, sizeof(head));
     g_byte_array_append(up->out, frame, (guint)len);
+}
+
+/* What has been collected had room when it was, so it is sent all the same. */
+static void push(struct uplink *up)
+{
+    const uint8_t *frame = NULL;
+    size_t len;
+
+    if (up->collected) {
+        frame = vhca_aggregate_take(up->collected, &len);
+    }
+    if (frame) {
+        put(up, frame, len);
+    }
+}
+
+void net_uplink_push(struct net *net)
+{
+    push(&net->uplink);
+}
+
+static bool collect(struct uplink *up, const uint8_t *frame, size_t len)
+{
+    return up->collected && vhca_aggregate_add(up->collected, frame, len);
+}
+
+void uplink_send(struct uplink *up, const uint8_t *frame, size_t len)
+{
+    if (up->fd < 0 || uplink_is_full(up) || collect(up, frame, len)) {
+        return;
+    }
+    push(up);
+    if (!collect(up, frame, len)) {
+        put(up, frame, len);
+    }
 }
 
 static void lost(struct uplink *up)
@@ -141,6 +180,20 @@ static void flush(struct net *net)
     }
 }
 
+static void receive_one(struct net *net, const uint8_t *frame, size_t len)
+{
+    size_t at = 0, part;
+    const uint8_t *next;
+
+    if (!net->uplink.collected || !vhca_aggregate_is(frame, len)) {
+        net_receive(net, frame, len);
+        return;
+    }
+    while ((next = vhca_aggregate_next(frame, len, &at, &part))) {
+        net_receive(net, next, part);
+    }
+}
+
 /* Take out the frames that are complete. Returns false if one is too long. */
 static bool take_frames(struct net *net)
 {
@@ -157,7 +210,7 @@ static bool take_frames(struct net *net)
         if (in->len - at - sizeof(len) < len) {
             break;
         }
-        net_receive(net, in->data + at + sizeof(len), len);
+        receive_one(net, in->data + at + sizeof(len), len);
         at += (guint)sizeof(len) + len;
     }
     g_byte_array_remove_range(in, 0, at);
@@ -176,7 +229,7 @@ static void receive(struct net *net)
     if (num <= 0 && (num < 0 || up->stream)) {
         lost(up);
     } else if (!up->stream) {
-        net_receive(net, buf, (size_t)num);
+        receive_one(net, buf, (size_t)num);
     } else {
         g_byte_array_append(up->in, buf, (guint)num);
         if (!take_frames(net)) {

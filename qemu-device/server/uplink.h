@@ -10,6 +10,7 @@
 
 #include <glib.h>
 
+#include "../engine/wire/aggregate.h"
 #include "port.h"
 
 /* Bytes that wait to be sent; with more the uplink is full. */
@@ -21,12 +22,14 @@
  * struct uplink - the connection
  * @fd: -1 if there is none
  * @stream: each frame is after its length, 4 bytes, big-endian
+ * @collected: frames that are to leave as one, or NULL: each leaves alone
  * @waiting: ports that wait for it to take frames again
  */
 struct uplink {
     int fd;
     bool stream;
     GByteArray *in, *out;
+    struct vhca_aggregate *collected;
     uint64_t waiting;
 };
 
@@ -46,7 +49,10 @@ struct net {
 
 void uplink_close(struct uplink *up);
 bool uplink_is_full(const struct uplink *up);
-/* Send a frame, or drop it if the uplink is full or absent. */
+/*
+ * Send a frame, perhaps not before net_uplink_push(), or drop it if the uplink
+ * is full or absent.
+ */
 void uplink_send(struct uplink *up, const uint8_t *frame, size_t len);
 
 /* port.c: a frame from the uplink */
