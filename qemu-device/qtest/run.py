@@ -39,7 +39,8 @@ SERVED = (
     "fatal.table_loop", "rc.send", "rc.write_and_read", "rc.atomic", "rc.local_not_memory",
     "rc.two_devices", "dm.mailbox", "dm.data", "dm.beyond", "faults.property", "faults.seed",
     "faults.commands", "capture.", "trace.", "server.", "server_hostile.", "server_life.",
-    "server_sandbox.", "server_aggregate.", "net.aggregate_transmit", "net.aggregate_off",
+    "server_sandbox.", "server_aggregate.", "net.transmit", "net.aggregate_transmit",
+    "net.aggregate_off",
 )
 
 

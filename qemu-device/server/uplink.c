@@ -107,32 +107,33 @@ void uplink_close(struct uplink *up)
 
 bool uplink_is_full(const struct uplink *up)
 {
-    return up->out && up->out->len >= UPLINK_FULL;
+    return up->out && up->out->len >= (up->stream ? UPLINK_FULL : 1);
 }
 
-/* Datagrams and taps take whole frames, so none of them waits here. */
+/* Datagrams and taps take whole frames; one that they do not take now waits. */
 static void put(struct uplink *up, const uint8_t *frame, size_t len)
 {
     uint32_t head = GUINT32_TO_BE((uint32_t)len);
 
-    if (!up->stream) {
-        /* One that is refused is lost, as on any network. */
-        (void)!write(up->fd, frame, len);
+    if (up->stream) {
+        g_byte_array_append(up->out, (uint8_t *)&head, sizeof(head));
+    } else if (up->out->len || write(up->fd, frame, len) >= 0 ||
+               errno != EAGAIN) {
         return;
     }
-    g_byte_array_append(up->out, (uint8_t *)&head, sizeof(head));
     g_byte_array_append(up->out, frame, (guint)len);
 }
 
-/* What has been collected had room when it was, so it is sent all the same. */
+/* In a stream there was room for what has been collected, so there still is. */
 static void push(struct uplink *up)
 {
-    const uint8_t *frame = NULL;
+    const uint8_t *frame;
     size_t len;
 
-    if (up->collected) {
-        frame = vhca_aggregate_take(up->collected, &len);
+    if (!up->collected || (!up->stream && uplink_is_full(up))) {
+        return;
     }
+    frame = vhca_aggregate_take(up->collected, &len);
     if (frame) {
         put(up, frame, len);
     }
@@ -165,15 +166,20 @@ static void lost(struct uplink *up)
     uplink_close(up);
 }
 
+/* A frame that waits but is then refused is lost, as on any network. */
 static void flush(struct net *net)
 {
     struct uplink *up = &net->uplink;
-    ssize_t num = send(up->fd, up->out->data, up->out->len, MSG_NOSIGNAL);
+    ssize_t num = write(up->fd, up->out->data, up->out->len);
 
-    if (num > 0) {
-        g_byte_array_remove_range(up->out, 0, (guint)num);
-    } else if (num < 0 && errno != EAGAIN) {
+    if (num < 0 && errno == EAGAIN) {
+        return;
+    }
+    if (num < 0 && up->stream) {
         lost(up);
+    } else {
+        g_byte_array_remove_range(up->out, 0,
+                                  up->stream ? (guint)num : up->out->len);
     }
     if (!uplink_is_full(up)) {
         net_wake(net, &up->waiting);

@@ -13,7 +13,10 @@
 #include "../engine/wire/aggregate.h"
 #include "port.h"
 
-/* Bytes that wait to be sent; with more the uplink is full. */
+/*
+ * Bytes of a stream that wait to be sent; with more the uplink is full. Of
+ * datagrams and of a tap there is one that waits.
+ */
 #define UPLINK_FULL     (256u << 10)
 /* No frame of QEMU's network is longer. */
 #define UPLINK_MAX      (4096u + 65536u)
