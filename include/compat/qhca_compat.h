@@ -37,6 +37,13 @@ struct ib_dmah;				/* 6.17 */
 #define IB_WC_ATOMIC_WRITE		0x40
 #endif
 
+#ifndef QHCA_HAVE_DEFAULT_PERIOD	/* 6.18 */
+#include <net/devlink.h>
+
+#define devlink_health_reporter_create(devlink, ops, priv) \
+	devlink_health_reporter_create(devlink, ops, 0, priv)
+#endif
+
 #ifndef QHCA_HAVE_CHECK_REREG		/* 7.2 and stable branches, 6.12.94 among them */
 #include <rdma/ib_umem.h>
 

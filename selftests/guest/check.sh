@@ -262,11 +262,14 @@ resources_listed()
 		"$LOGS/rdma-res"
 }
 
+devlink_listed() { devlink dev info | tee /dev/stderr | grep -q 'fw [0-9]*[.][0-9]*[.][0-9]*'; }
+
 tools()
 {
 	tool tools/ibv_devices device_listed
 	tool tools/ibv_devinfo ibv_devinfo -d "$QHCA_DEV" -v
 	tool "tools/rdma res" resources_listed
+	tool "tools/devlink info" devlink_listed
 	tool tools/first_write first_write
 	pingpongs
 }
@@ -361,6 +364,7 @@ if [ "$1" = eth-alone ]; then
 	exit
 fi
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
+device_recovers false
 if [ $# = 0 ] && [ -n "$QHCA_DEV" ]; then
 	kselftest
 	set -- eth kverbs tools matrix cm soak pyverbs

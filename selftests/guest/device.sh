@@ -26,6 +26,14 @@ device_find()
 
 device_reset() { echo 1 >"/sys/bus/pci/devices/$QHCA_FUNCTION/reset"; }
 
+# device_recovers true|false: whether the driver restarts a device that has failed. It does so at
+# once, but most tests look at what has failed.
+device_recovers()
+{
+	devlink health set "pci/$(lspci -D -n -d 1af4:10f0 | cut -d ' ' -f 1)" reporter hca \
+		auto_recover "$1" 2>/dev/null
+}
+
 # A new netdev may have got its addresses, and thus its GIDs, in another order.
 # shellcheck disable=SC2034,SC2153 # the launcher's
 device_gid() { QHCA_GID=$(qhca-gid "$QHCA_DEV" "$QHCA_IP" 2>/dev/null); }

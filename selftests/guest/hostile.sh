@@ -28,7 +28,12 @@ hostile_lies() { qom qom-get hostile-lies; }
 # quietly SECONDS COMMAND…: it need not succeed.
 quietly() { timeout -k 2 "$@" >>"$LOGS/hostile.log" 2>&1 </dev/null; }
 
-hostile_bind() { echo "$QHCA_FUNCTION" >"/sys/bus/pci/drivers/qhca/$1"; }
+hostile_bind()
+{
+	echo "$QHCA_FUNCTION" >"/sys/bus/pci/drivers/qhca/$1" || return
+	device_recovers false
+	return 0
+}
 
 # Brings the function and its netdev back. Who was killed while he waited for the function goes
 # on waiting, and may unbind it only now.
@@ -213,7 +218,7 @@ hostile_is_well()
 hostile_setup()
 {
 	device_find
-	export -f hostile_bind
+	export -f hostile_bind device_recovers
 	hostile_set seed 0 || return
 	[ -d /sys/module/qhca_kverbs_test ] ||
 		insmod /opt/qhca/modules/qhca_kverbs_test.ko device="$QHCA_DEV" \

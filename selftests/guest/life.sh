@@ -19,6 +19,8 @@ reset    a reset of the function
 mads     a reset of the function while MADs are taken in
 fatal    a fatal error, and a reset
 hang     a command is never answered, and a reset
+recover  a fatal error, after which devlink restarts the function
+reload   devlink reloads the function
 unbind   the PCI driver is unbound
 flap     the PCI driver is unbound while the cable is pulled and put back
 rdma     the RDMA driver is unbound
@@ -51,6 +53,30 @@ life_mads()
 
 life_fatal() { qom qom-set inject-fatal true && sleep 0.3 && device_reset; }
 
+# Nobody has to do anything, and devlink knows why.
+life_recover()
+{
+	local rc=0
+	device_recovers true && devlink health dump clear "pci/$QHCA_FUNCTION" reporter hca
+	LIFE_RECOVERIES=$(life_recoveries)
+	qom qom-set inject-fatal true && until_true "$LIFE_PATIENCE" life_recovered || rc=1
+	devlink health show "pci/$QHCA_FUNCTION" reporter hca
+	devlink health dump show "pci/$QHCA_FUNCTION" reporter hca >"$LOGS/life.dump"
+	grep 'reason: it reported a fatal error' "$LOGS/life.dump" || rc=1
+	devlink health diagnose "pci/$QHCA_FUNCTION" reporter hca | grep 'state: running' || rc=1
+	device_recovers false && return $rc
+}
+
+life_recoveries()
+{
+	devlink health show "pci/$QHCA_FUNCTION" reporter hca |
+		sed -n 's/.*state healthy .* recover \([0-9]*\) .*/\1/p'
+}
+
+life_recovered() { [ "$(life_recoveries)" = $((LIFE_RECOVERIES + 1)) ]; }
+
+life_reload() { devlink dev reload "pci/$QHCA_FUNCTION"; }
+
 # The driver waits its time for the answer, then it gives the device up, and says so.
 life_hang()
 {
@@ -66,7 +92,7 @@ life_lost() { dmesg | sed "1,/$1/d" | grep -q 'a command was lost'; }
 # life_driver DIRECTORY DEVICE
 life_driver() { echo "$2" >"$1/unbind" && sleep 0.1 && echo "$2" >"$1/bind"; }
 
-life_pci() { life_driver /sys/bus/pci/drivers/qhca "$QHCA_FUNCTION"; }
+life_pci() { life_driver /sys/bus/pci/drivers/qhca "$QHCA_FUNCTION" && device_recovers false; }
 
 # Events change the carrier of the netdev, so they come to it only while it is registered:
 # those of the RDMA driver end before, and begin after it.
@@ -104,7 +130,10 @@ life_rdma()
 	life_driver "$dir" "$dev"
 }
 
-life_modules() { rmmod qhca_ib && rmmod qhca && /opt/qhca/guest/setup.sh qhca; }
+life_modules()
+{
+	rmmod qhca_ib && rmmod qhca && /opt/qhca/guest/setup.sh qhca && device_recovers false
+}
 
 life_unplugged() { [ ! -e "/sys/bus/pci/devices/$QHCA_FUNCTION" ]; }
 
@@ -113,6 +142,7 @@ life_plug()
 {
 	qhca-host qmp '{"execute": "device_del", "arguments": {"id": "qhca0"}}' &&
 		until_true "$LIFE_PATIENCE" life_unplugged && until_true 20 qhca-host plug
+	until_true 20 device_recovers false
 }
 
 # The driver finds out by itself. There can be another process before the card of the first is
@@ -135,7 +165,7 @@ life_replace()
 		qhca-host plug && until_true 20 life_found
 }
 
-life_found() { device_find && [ -n "$QHCA_FUNCTION" ]; }
+life_found() { device_find && [ -n "$QHCA_FUNCTION" ] && device_recovers false; }
 
 # Nobody is asked: accesses are under way when the card goes, and go on. Root
 # ports have their slot's control at 0x18 of the capability: power and its indicator. They

@@ -7,7 +7,7 @@ LANES = ('program', 'provider', 'QP a', 'QP b')
 PROGRAM, PROVIDER, A, B = range(4)
 
 TOUR, POST, POLL = 'selftests/guest/tour.c', 'providers/qhca/post.c', 'providers/qhca/poll.c'
-RING = 'providers/qhca/qhca.h'
+RING = 'providers/qhca/doorbell.h'
 ENGINE = 'qemu-device/engine/'
 
 # Name of a step: from, to (the same: it acts on itself), what the arrow says, the lines of

@@ -2,9 +2,9 @@
 /*
  * qhca.ko: start, watch and stop the device, and clean up after it has died (see state.c).
  *
- * A dead function stays dead until it is taken down and brought up again: by unbinding and binding
- * the driver, or by a function reset (the file "reset" of the PCI device in sysfs), which keeps the
- * network device.
+ * A dead function stays dead until it is taken down and brought up again: by devlink, which does so
+ * at once unless it was told not to, by a function reset (the file "reset" of the PCI device in
+ * sysfs), or by unbinding and binding the driver, which makes another network device.
  */
 #include "qhca.h"
 
@@ -22,6 +22,7 @@ static void qhca_health_work(struct work_struct *work)
 		dev->health.reason, dev->health.fatal);
 	qhca_health_quiesce(dev);
 	qhca_event(dev, QHCA_EVENT_DEVICE_FATAL, dev->health.fatal);
+	schedule_work(&dev->health.report);
 }
 
 static void qhca_health_poll(struct work_struct *work)

@@ -28,6 +28,7 @@ int qhca_hw_identify(struct qhca_dev *dev)
 	    FIELD_GET(QHCA_VERSION_MAJOR, QHCA_VERSION))
 		return dev_err_probe(d, -ENODEV, "interface version %#x is not supported\n",
 				     version);
+	dev->version = version;
 	return 0;
 }
 

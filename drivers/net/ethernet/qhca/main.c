@@ -8,7 +8,7 @@
  *   its users		the netdev, which sleeps while the device is down, and the
  *			auxiliary device, which is removed
  *
- * Reset, PCI errors and loss of power take the upper two down and up again (restart.c).
+ * Reset, PCI errors, loss of power and devlink take the upper two down and up again (restart.c).
  */
 #include <linux/module.h>
 #include <linux/rtnetlink.h>
@@ -86,7 +86,7 @@ static void qhca_pci_cleanup(struct qhca_dev *dev)
 
 static struct qhca_dev *qhca_dev_alloc(struct pci_dev *pdev)
 {
-	struct qhca_dev *dev = kzalloc_obj(*dev);
+	struct qhca_dev *dev = qhca_devlink_alloc(pdev);
 
 	if (!dev)
 		return NULL;
@@ -106,7 +106,7 @@ static void qhca_dev_free(struct qhca_dev *dev)
 	ida_destroy(&dev->slots);
 	ida_destroy(&dev->uars);
 	xa_destroy(&dev->cqs);
-	kfree(dev);
+	qhca_devlink_free(dev);
 }
 
 static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
@@ -134,8 +134,13 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = qhca_adev_add(dev);
 	if (ret)
 		goto err_netdev;
+	ret = qhca_devlink_register(dev);
+	if (ret)
+		goto err_adev;
 	return 0;
 
+err_adev:
+	qhca_adev_del(dev);
 err_netdev:
 	qhca_netdev_unregister(dev);
 err_dev:
@@ -151,6 +156,7 @@ static void qhca_remove(struct pci_dev *pdev)
 {
 	struct qhca_dev *dev = pci_get_drvdata(pdev);
 
+	qhca_devlink_unregister(dev);
 	/* Notice an unplugged device now, not when the first command times out. */
 	qhca_health_check(dev);
 	qhca_adev_del(dev);
@@ -174,6 +180,26 @@ static void qhca_shutdown(struct pci_dev *pdev)
 	pci_clear_master(pdev);
 }
 
+static void qhca_stop(struct qhca_dev *dev)
+{
+	qhca_lock(dev);
+	qhca_detach(dev);
+	qhca_unlock(dev);
+}
+
+static int qhca_restart(struct qhca_dev *dev)
+{
+	int ret;
+
+	qhca_lock(dev);
+	qhca_detach(dev);
+	ret = qhca_attach(dev);
+	if (!ret)
+		qhca_devlink_healthy(dev);
+	qhca_unlock(dev);
+	return ret;
+}
+
 /*
  * Only a suspend via the firmware removes the device's power. In suspend to idle the device stays
  * in D0 and goes on: no doorbell rings, but peers may write, and outstanding work completes.
@@ -184,7 +210,7 @@ static int qhca_suspend(struct device *d)
 	struct qhca_dev *dev = dev_get_drvdata(d);
 
 	if (pm_suspend_via_firmware()) {
-		qhca_detach(dev);
+		qhca_stop(dev);
 		return 0;
 	}
 	qhca_health_unwatch(dev);
@@ -202,8 +228,7 @@ static int qhca_resume(struct device *d)
 		qhca_health_watch(dev);
 		return 0;
 	}
-	qhca_detach(dev);
-	return qhca_attach(dev);
+	return qhca_restart(dev);
 }
 
 static int qhca_freeze(struct device *d)
@@ -212,7 +237,7 @@ static int qhca_freeze(struct device *d)
 	 * No DMA may change memory while the image is made; before it is restored another kernel
 	 * runs.
 	 */
-	qhca_detach(dev_get_drvdata(d));
+	qhca_stop(dev_get_drvdata(d));
 	return 0;
 }
 
@@ -230,12 +255,12 @@ static void qhca_reset_prepare(struct pci_dev *pdev)
 	struct qhca_dev *dev = pci_get_drvdata(pdev);
 
 	qhca_health_check(dev);
-	qhca_detach(dev);
+	qhca_stop(dev);
 }
 
 static void qhca_reset_done(struct pci_dev *pdev)
 {
-	int ret = qhca_attach(pci_get_drvdata(pdev));
+	int ret = qhca_restart(pci_get_drvdata(pdev));
 
 	if (ret)
 		pci_err(pdev, "cannot restart after reset: %d\n", ret);
@@ -246,7 +271,7 @@ static pci_ers_result_t qhca_error_detected(struct pci_dev *pdev, pci_channel_st
 	struct qhca_dev *dev = pci_get_drvdata(pdev);
 
 	qhca_health_die(dev, "PCI error");
-	qhca_detach(dev);
+	qhca_stop(dev);
 	return state == pci_channel_io_perm_failure ? PCI_ERS_RESULT_DISCONNECT :
 						      PCI_ERS_RESULT_NEED_RESET;
 }

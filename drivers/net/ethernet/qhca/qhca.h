@@ -134,24 +134,35 @@ struct qhca_eq {
  * @quiesced: the device is known to touch no memory any more
  * @reason: failure that the driver saw
  * @fatal: the device's own reason, enum qhca_fatal
+ * @status: the register STATUS at that time
+ * @cmd_progress: the register CMD_PROGRESS at that time
  * @work: stops DMA and reports DEVICE_FATAL
  * @poll: periodically checks the status register and the event queues
  * @limit: declares the device dead if its users do not release it
+ * @reporter: devlink's view of it
+ * @watched: devlink knows the function
+ * @report: tells devlink, which may restart the function
  */
 struct qhca_health {
 	struct mutex lock;		/* @quiesced */
 	bool quiesced;
 	const char *reason;
 	u32 fatal;
+	u32 status;
+	u32 cmd_progress;
 	struct work_struct work;
 	struct delayed_work poll;
 	struct delayed_work limit;
+	struct devlink_health_reporter *reporter;
+	bool watched;
+	struct work_struct report;
 };
 
 /**
  * struct qhca_dev - the PCI function
  * @pdev: its PCI device
  * @regs: BAR0
+ * @version: of the interface, as QHCA_REG_VERSION has it
  * @db: page 0 of BAR2
  * @db_stride: bytes of BAR2 from one page to the next
  * @uars: doorbell pages in use
@@ -175,6 +186,7 @@ struct qhca_health {
 struct qhca_dev {
 	struct pci_dev *pdev;
 	void __iomem *regs;
+	u32 version;
 	void __iomem *db;
 	u32 db_stride;
 	struct ida uars;
@@ -283,5 +295,14 @@ int qhca_dev_up(struct qhca_dev *dev);
 void qhca_dev_down(struct qhca_dev *dev);
 int qhca_attach(struct qhca_dev *dev);
 void qhca_detach(struct qhca_dev *dev);
+
+/* devlink.c */
+struct qhca_dev *qhca_devlink_alloc(struct pci_dev *pdev);
+void qhca_devlink_free(struct qhca_dev *dev);
+int qhca_devlink_register(struct qhca_dev *dev);
+void qhca_devlink_unregister(struct qhca_dev *dev);
+void qhca_devlink_healthy(struct qhca_dev *dev);
+void qhca_lock(struct qhca_dev *dev);
+void qhca_unlock(struct qhca_dev *dev);
 
 #endif /* QHCA_H */

@@ -77,7 +77,7 @@ void qhca_dev_down(struct qhca_dev *dev)
  * qhca_detach - take down everything that a reset of the function destroys
  * @dev: the function
  *
- * Context: process.
+ * Context: process, under qhca_lock().
  */
 void qhca_detach(struct qhca_dev *dev)
 {
@@ -90,7 +90,7 @@ void qhca_detach(struct qhca_dev *dev)
  * qhca_attach - bring the device up again with all its users, or not at all
  * @dev: the function, after qhca_detach()
  *
- * Context: process.
+ * Context: process, under qhca_lock().
  * Return: 0 or a negative errno.
  */
 int qhca_attach(struct qhca_dev *dev)

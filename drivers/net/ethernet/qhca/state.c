@@ -63,6 +63,8 @@ void qhca_health_die(struct qhca_dev *dev, const char *reason)
 	dev->health.reason = reason;
 	/* Read it now, because the coming reset clears it. */
 	dev->health.fatal = qhca_read_reg(dev, QHCA_REG_FATAL);
+	dev->health.status = qhca_read_reg(dev, QHCA_REG_STATUS);
+	dev->health.cmd_progress = qhca_read_reg(dev, QHCA_REG_CMD_PROGRESS);
 	trace_qhca_dead(dev, dev->health.fatal);
 	schedule_work(&dev->health.work);
 	qhca_cmdq_kill(dev);
