@@ -4,8 +4,8 @@
 
   check-vm.py options [OPTION…]     what goes into a machine and comes out of it, and what
                                     a guest cannot have
-  check-vm.py lab [OPTION…]         a lab of two, and one whose keeper is killed, until
-                                    nothing is left
+  check-vm.py lab [OPTION…]         a lab of two, one of three on qhca-server, and labs whose
+                                    keepers are killed, until nothing is left
 
 OPTIONs go to scripts/vm.
 """
@@ -275,16 +275,26 @@ def children(pid):
     return []
 
 
-def in_the_lab():
-    a, b = Console('a'), Console('b')
-    a.type('hostname; getent hosts b; ibv_rc_pingpong -d $QHCA_DEV -g $QHCA_GID -c -n 50')
+def ping_pong(name, server, client):
+    """Two machines, by their names, over RDMA; their host names and addresses, too."""
+    consoles = {role: Console(role) for role in (server, client)}
+    command = 'ibv_rc_pingpong -d $QHCA_DEV -g $QHCA_GID -c -n 50'
+    consoles[server].type(f'hostname; getent hosts {client}; {command}')
     time.sleep(3)
-    b.type('hostname; ping -c 1 a && ibv_rc_pingpong -d $QHCA_DEV -g $QHCA_GID -c -n 50 a')
-    for role, console in ('b', b), ('a', a):
-        status, out = console.answer()
+    consoles[client].type(f'hostname; ping -c 1 {server} && {command} {server}')
+    for role in client, server:
+        status, out = consoles[role].answer()
         print(''.join(f'# {role}: {line}\n' for line in out.splitlines()), end='')
-        result(status == 0 and '50 iters' in out, f'lab, ibv_rc_pingpong in {role}', f'{status}')
-        result(re.search(rf"[\r\n]{role}\r?\n", out), f"lab, host name of {role}")
+        result(status == 0 and '50 iters' in out,
+               f'{name}, {client} to {server}, ibv_rc_pingpong in {role}', f'{status}')
+        result(re.search(rf"[\r\n]{role}\r?\n", out),
+               f'{name}, {client} to {server}, host name of {role}')
+    return consoles
+
+
+def in_the_lab():
+    consoles = ping_pong('lab', 'a', 'b')
+    a, b = consoles['a'], consoles['b']
     second = subprocess.run([VM, 'attach', 'a'], check=False, stdin=subprocess.DEVNULL,
                             capture_output=True, text=True)
     result(second.returncode == 2 and 'another terminal' in second.stderr, 'lab, one at a time')
@@ -295,9 +305,11 @@ def in_the_lab():
     a.leave()
 
 
-def both_labs(extra):
+def labs(extra):
     lab_of_two(extra)
-    killed_lab(extra)
+    lab_of_server(extra)
+    killed_lab('lab of one', extra)
+    killed_lab('lab of one with a server', ['--server', *extra])
 
 
 def start_lab(name, machines, extra):
@@ -339,23 +351,69 @@ def stop_lab(name, pids, directory):
     result(not paths, f'{name}, no socket and no file', f'{paths}')
 
 
-def killed_lab(extra):
-    """Its keeper dies without a chance to clean up."""
-    state = start_lab('lab of one', 1, extra)
+def family(pid):
+    """A process and all that come from it."""
+    return [pid, *(one for child in children(pid) for one in family(child))]
+
+
+def lab_of_server(extra):
+    """Machines of one server, of which one is switched off; the others go on."""
+    name = 'lab of a server'
+    state = start_lab(name, 3, ['--server', *extra])
     if not state:
         return
-    pids = [state['pid'], *children(state['pid'])]
-    result(len(pids) == 2, 'lab of one, keeper and machine', f'{pids}')
+    try:
+        pids = family(state['pid'])
+        servers = [pid for pid in pids if is_server(pid)]
+        result(len(pids) == 7 and len(servers) == 2,
+               f'{name}, keeper, switch, server and its keeper, three machines', f'{pids}')
+        for server, client in ('a', 'b'), ('b', 'c'), ('c', 'a'):
+            for console in ping_pong(name, server, client).values():
+                console.leave()
+        result(switch_off('c', state['machines']['c']['pid']), f'{name}, a machine is off')
+        for console in ping_pong(f'{name}, without c', 'a', 'b').values():
+            console.leave()
+    finally:
+        stop_lab(f'{name}, lab-stop', pids, state['directory'])
+
+
+def is_server(pid):
+    with contextlib.suppress(OSError), open(f'/proc/{pid}/cmdline', 'rb') as file:
+        return b'--control' in file.read()
+    return False
+
+
+def switch_off(role, pid):
+    """Leave the shell of a machine, as a user does."""
+    console = Console(role)
+    console.process.stdin.write(b'exit\n')
+    console.process.stdin.flush()
+    end = time.monotonic() + 60
+    while alive(pid) and time.monotonic() < end:
+        time.sleep(0.2)
+    console.process.stdin.close()
+    console.process.wait(20)
+    return not alive(pid)
+
+
+def killed_lab(name, extra):
+    """Its keeper dies without a chance to clean up."""
+    state = start_lab(name, 1, extra)
+    if not state:
+        return
+    pids = family(state['pid'])
+    result(len(pids) == (5 if '--server' in extra else 2),
+           f'{name}, keeper and machine, with what they need', f'{pids}')
     os.kill(state['pid'], signal.SIGKILL)
     time.sleep(2)
-    stop_lab('killed lab', pids, state['directory'])
+    stop_lab(f'{name}, killed', pids, state['directory'])
 
 
 def main():
     if len(sys.argv) < 2 or sys.argv[1] not in ('options', 'lab'):
         print(__doc__)
         return 2
-    {'options': options, 'lab': both_labs}[sys.argv[1]](sys.argv[2:])
+    {'options': options, 'lab': labs}[sys.argv[1]](sys.argv[2:])
     print(', '.join(f'{number} {kind}' for kind, number in COUNT.items()))
     return 1 if COUNT['failed'] else 0
 
