@@ -91,7 +91,7 @@ static uint64_t work(struct server *s)
     bool again;
 
     do {
-        next = UINT64_MAX;
+        next = net_uplink_watch(s->net, hca_now());
         again = false;
         for (unsigned i = 0; i < s->num; i++) {
             at = hca_work(s->hca[i]);

@@ -9,6 +9,8 @@
 
 /* How long frames wait for a buffer in the Ethernet ring, as in QEMU. */
 #define PORT_WAIT_NS    10000000u
+/* How long a port waits for another, longer than a frame for a buffer there. */
+#define JAM_NS          (2 * PORT_WAIT_NS)
 /* Units of work on frames before the others have a turn. */
 #define PORT_BUDGET     2048u
 
@@ -128,6 +130,39 @@ static void net_flood(struct net *net, unsigned from, const uint8_t *frame,
     }
 }
 
+/* Whether @port waits for a destination that is full; else frames are lost. */
+static bool net_waits(struct jam *jam, unsigned port)
+{
+    if (jam->late) {
+        return false;
+    }
+    if (!jam->waiting) {
+        jam->until = hca_now() + JAM_NS;
+    }
+    jam->waiting |= (uint64_t)1 << port;
+    return true;
+}
+
+uint64_t net_clear(struct net *net, struct jam *jam, bool room, uint64_t now)
+{
+    bool over = jam->waiting && now >= jam->until;
+
+    if (room) {
+        jam->late = false;
+    } else if (over) {
+        jam->late = true;
+    }
+    for (unsigned i = 0; (room || over) && jam->waiting && i < net->num; i++) {
+        if (jam->waiting & (uint64_t)1 << i) {
+            net->hca[i]->todo |= HCA_TODO_TX_READY;
+        }
+    }
+    if (room || over) {
+        jam->waiting = 0;
+    }
+    return jam->waiting ? jam->until : UINT64_MAX;
+}
+
 bool net_send(struct hca *from, const uint8_t *frame, size_t len)
 {
     struct net *net = from->port.net;
@@ -136,13 +171,13 @@ bool net_send(struct hca *from, const uint8_t *frame, size_t len)
     if (!from->port.up) {
         return true;
     }
-    if (to >= NET_UPLINK && uplink_is_full(&net->uplink)) {
-        net->uplink.waiting |= (uint64_t)1 << self;
+    if (to >= NET_UPLINK && uplink_is_full(&net->uplink) &&
+        net_waits(&net->uplink.jam, self)) {
         return false;
     }
     if (to < net->num && to != self && port_takes(net->hca[to]) &&
-        port_is_full(net->hca[to])) {
-        net->hca[to]->port.waiting |= (uint64_t)1 << self;
+        port_is_full(net->hca[to]) &&
+        net_waits(&net->hca[to]->port.jam, self)) {
         return false;
     }
     net_learn(net, frame + 6, self);
@@ -171,16 +206,6 @@ void net_receive(struct net *net, const uint8_t *frame, size_t len)
     } else if (to < net->num) {
         port_queue(net->hca[to], frame, len);
     }
-}
-
-void net_wake(struct net *net, uint64_t *waiting)
-{
-    for (unsigned i = 0; i < net->num; i++) {
-        if (*waiting & (uint64_t)1 << i) {
-            net->hca[i]->todo |= HCA_TODO_TX_READY;
-        }
-    }
-    *waiting = 0;
 }
 
 /*
@@ -231,10 +256,10 @@ uint64_t net_deliver(struct hca *hca, uint64_t now)
         work += qhca_engine_rx_frame(hca->engine, now, frame->data, frame->len);
         g_free(frame);
     }
-    if (p->waiting && p->num < PORT_QUEUE / 2) {
-        net_wake(p->net, &p->waiting);
+    if (!p->num) {
+        again = UINT64_MAX;
     }
-    return p->num ? again : UINT64_MAX;
+    return MIN(again, net_clear(p->net, &p->jam, p->num < PORT_QUEUE / 2, now));
 }
 
 /* Frames do not wait for a ring until one has been filled: @give_up is over. */
@@ -248,7 +273,7 @@ void net_forget(struct hca *hca)
     p->give_up = 0;
     if (p->net) {
         net_learn(p->net, hca->mac, p->number);
-        net_wake(p->net, &p->waiting);
+        net_clear(p->net, &p->jam, true, 0);
     }
 }
 

@@ -3,10 +3,14 @@
  * qhca server: the Ethernet port of an HCA, and the switch between ports.
  *
  * A frame that the switch passes on waits at its destination, because the
- * engine there may be the caller, or have no buffer. It is never lost between
+ * engine there may be the caller, or have no buffer. It is not lost between
  * ports: the sender waits if the destination is full, or the uplink, where it
  * goes there. Frames to all ports, and those from the uplink, are lost for the
  * ports that are full.
+ *
+ * An engine that waits sends nothing to others, either. So it does not wait for
+ * long: frames to a destination that does not become half empty in a while are
+ * lost until it is.
  */
 #ifndef QHCA_SERVER_PORT_H
 #define QHCA_SERVER_PORT_H
@@ -21,11 +25,21 @@ struct net;
 #define PORT_QUEUE      256             /* frames */
 
 /*
+ * struct jam - what is known about a destination that has been full
+ * @waiting: ports that wait until it has room, a bit for each
+ * @until: they wait no longer than until then
+ * @late: they did, and it has not become half empty since
+ */
+struct jam {
+    uint64_t waiting, until;
+    bool late;
+};
+
+/*
  * struct port - where frames for an HCA wait
  * @net: the switch it is plugged into, as @number
  * @give_up: frames do not wait for a buffer any more, from this time on; 0: it
  *           has passed, and no buffer has come since
- * @waiting: ports that wait until this one has room, a bit for each
  */
 struct port {
     struct net *net;
@@ -33,7 +47,7 @@ struct port {
     struct frame *queue[PORT_QUEUE];
     unsigned head, num;
     uint64_t give_up;
-    uint64_t waiting;
+    struct jam jam;
     bool up;                            /* the carrier, as the operator wants */
     uint64_t sent, received, dropped;   /* frames */
 };
@@ -62,6 +76,8 @@ struct qhca_engine *net_neighbour(struct hca *from, const uint8_t mac[6]);
 bool net_uplink(struct net *net, const char *text, bool aggregate);
 /* Send the frames to other hosts that have been collected so far. */
 void net_uplink_push(struct net *net);
+/* Watch over the uplink. Returns when to call again, as hca_work(). */
+uint64_t net_uplink_watch(struct net *net, uint64_t now);
 int net_uplink_fd(const struct net *net, short *events);
 void net_uplink_input(struct net *net, short events);
 

@@ -160,10 +160,11 @@ void uplink_send(struct uplink *up, const uint8_t *frame, size_t len)
     }
 }
 
-static void lost(struct uplink *up)
+static void lost(struct net *net)
 {
     fprintf(stderr, "qhca-server: the uplink is gone\n");
-    uplink_close(up);
+    uplink_close(&net->uplink);
+    net_clear(net, &net->uplink.jam, true, 0);
 }
 
 /* A frame that waits but is then refused is lost, as on any network. */
@@ -176,14 +177,29 @@ static void flush(struct net *net)
         return;
     }
     if (num < 0 && up->stream) {
-        lost(up);
+        lost(net);
     } else {
         g_byte_array_remove_range(up->out, 0,
                                   up->stream ? (guint)num : up->out->len);
     }
-    if (!uplink_is_full(up)) {
-        net_wake(net, &up->waiting);
+}
+
+/* One that takes a few bytes now and then is as good as one that takes none. */
+static bool has_room(const struct uplink *up)
+{
+    return !up->out ||
+           up->out->len < (up->stream ? UPLINK_FULL / 2 : 1);
+}
+
+uint64_t net_uplink_watch(struct net *net, uint64_t now)
+{
+    struct uplink *up = &net->uplink;
+
+    /* Perhaps it is this process that has not had a CPU. */
+    if (up->jam.waiting && now >= up->jam.until && !has_room(up)) {
+        flush(net);
     }
+    return net_clear(net, &up->jam, has_room(up), now);
 }
 
 static void receive_one(struct net *net, const uint8_t *frame, size_t len)
@@ -233,13 +249,13 @@ static void receive(struct net *net)
         return;
     }
     if (num <= 0 && (num < 0 || up->stream)) {
-        lost(up);
+        lost(net);
     } else if (!up->stream) {
         receive_one(net, buf, (size_t)num);
     } else {
         g_byte_array_append(up->in, buf, (guint)num);
         if (!take_frames(net)) {
-            lost(up);
+            lost(net);
         }
     }
 }

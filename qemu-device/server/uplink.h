@@ -26,14 +26,13 @@
  * @fd: -1 if there is none
  * @stream: each frame is after its length, 4 bytes, big-endian
  * @collected: frames that are to leave as one, or NULL: each leaves alone
- * @waiting: ports that wait for it to take frames again
  */
 struct uplink {
     int fd;
     bool stream;
     GByteArray *in, *out;
     struct vhca_aggregate *collected;
-    uint64_t waiting;
+    struct jam jam;
 };
 
 /* struct net - the switch; a port's number is its place in @hca */
@@ -60,7 +59,11 @@ void uplink_send(struct uplink *up, const uint8_t *frame, size_t len);
 
 /* port.c: a frame from the uplink */
 void net_receive(struct net *net, const uint8_t *frame, size_t len);
-/* port.c: let the ports in *@waiting try again. */
-void net_wake(struct net *net, uint64_t *waiting);
+/*
+ * port.c: let the ports that wait for a destination try again if it has @room,
+ * or if they have waited long enough. Returns when to call again, as
+ * hca_work().
+ */
+uint64_t net_clear(struct net *net, struct jam *jam, bool room, uint64_t now);
 
 #endif /* QHCA_SERVER_UPLINK_H */

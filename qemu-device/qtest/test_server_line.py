@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Head of line: what is slow or stands still holds up nobody else."""
+
+import contextlib
+import os
+import socket
+import struct
+import tempfile
+import time
+
+import contract as c
+from fixture import equal, start
+from hca import PAGE, wait_for
+from rc import Port, connected, rdma
+from served import Server, machine, machines
+from test_net import frame, make_queue
+from vfio_user import Client
+
+NOBODY = bytes.fromhex("525400999999")
+TOO_LONG = 0.4      # seconds for a WRITE that takes a millisecond; frames wait 20 ms, once
+
+
+@contextlib.contextmanager
+def three(program, *args, properties=("", "", "")):
+    """Running devices of one server, with a connection between the first and the second, where
+    a WRITE can be posted and waited for."""
+    with Server(program, *properties, args=args) as server:
+        hcas = start(machines(server))
+        ports = [Port(hca, hca.mac, host) for host, hca in enumerate(hcas, 1)]
+        for port in ports:
+            port.hca.set_port(port.mac, c.PORT_ENABLE, PAGE)
+        yield server, hcas, Line(ports[:2])
+
+
+class Line:
+    """A connection between two machines that have other things to do, too."""
+
+    def __init__(self, ports):
+        self.qps = connected(*ports)
+        self.src, self.dst = [port.memory() for port in ports]
+
+    def post(self, text):
+        one = self.qps[0]
+        one.hca.m.write(self.src.addr, text)
+        one.post(c.WR_RDMA_WRITE, self.src, len(text), rdma(self.dst))
+
+    def works(self, text=b"across"):
+        """A WRITE arrives in time. Returns the seconds it took."""
+        begin = time.monotonic()
+        self.post(text)
+        self.arrives(text)
+        return time.monotonic() - begin
+
+    def arrives(self, text):
+        equal(self.qps[0].done(), (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
+        equal(self.qps[1].hca.m.read(self.dst.addr, len(text)), text)
+
+
+class Flood:
+    """Frames from @hca to @mac, as many as it gets rid of."""
+
+    def __init__(self, hca, mac, size=100, source=None):
+        self.hca, self.size = hca, size
+        self.cq, self.tx = make_queue(hca, c.ETH_TX)
+        self.buf = hca.alloc()
+        hca.m.write(self.buf, frame(0, mac, source or hca.mac, size))
+
+    def more(self):
+        """Post frames while there is room. Returns how many have been sent in all."""
+        while self.cq.poll():
+            pass
+        while self.tx.pi - self.cq.ci < 1 << self.tx.log_size:
+            self.tx.post(self.buf, self.size)
+        self.tx.ring_doorbell()
+        return self.cq.ci
+
+    def run(self, seconds, also=lambda: None):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.more()
+            also()
+
+
+class Trickle:
+    """A receiver that takes a frame now and then, so that the next ones wait for its ring."""
+
+    def __init__(self, hca, interval):
+        self.cq, self.rx = make_queue(hca, c.ETH_RX)
+        self.buf, self.interval, self.last = hca.alloc(), interval, 0
+
+    def turn(self):
+        while self.cq.poll():
+            pass
+        if time.monotonic() - self.last >= self.interval:
+            self.last = time.monotonic()
+            self.rx.post(self.buf, PAGE)
+            self.rx.ring_doorbell()
+
+
+def test_slow_receiver(program):
+    """a machine that takes a frame now and then does not slow down those who send to it"""
+    with three(program) as (_, hcas, line):
+        slow = Trickle(hcas[2], 0.008)      # a frame waits for the ring for 10 ms
+        flood = Flood(hcas[0], hcas[2].mac)
+        slow.turn()
+        flood.run(1, slow.turn)
+        took = []
+        for number in range(5):
+            flood.run(0.05, slow.turn)
+            line.post(b"number %d" % number)
+            begin, end = time.monotonic(), None
+            while not end:
+                slow.turn()
+                flood.more()
+                end = line.qps[0].cq.poll()
+            took.append(time.monotonic() - begin)
+        assert max(took) < TOO_LONG, took
+
+
+def test_stopped_receiver(program):
+    """a machine that stands still with its ring full does not hold up those who send to it"""
+    with three(program) as (_, hcas, line):
+        slow = Trickle(hcas[2], 0)
+        flood = Flood(hcas[0], hcas[2].mac)
+        slow.turn()
+        flood.run(0.2)
+        took = [line.works(b"number %d" % number) for number in range(5)]
+        assert max(took) < TOO_LONG, took
+
+
+@contextlib.contextmanager
+def far_end():
+    """Where an uplink connects to; the words for the server, and the listener."""
+    with tempfile.TemporaryDirectory() as top, socket.socket(socket.AF_UNIX) as listener:
+        path = os.path.join(top, "hub")
+        listener.bind(path)
+        listener.listen(1)
+        yield ("--uplink", "stream:" + path), listener
+
+
+def test_stopped_uplink(program):
+    """an uplink that takes nothing does not hold up traffic between machines, whoever uses it"""
+    for mac in (NOBODY, b"\xff" * 6):
+        with far_end() as (words, listener), three(program, *words) as (_, hcas, line):
+            far = listener.accept()[0]
+            flood = Flood(hcas[0], mac, 1400)
+            flood.run(0.7)
+            took = [line.works(b"number %d" % number) for number in range(5)]
+            assert max(took) < TOO_LONG, took
+            far.close()
+
+
+def test_trickling_uplink(program):
+    """nor does one that takes a few bytes now and then"""
+    with far_end() as (words, listener), three(program, *words) as (_, hcas, line):
+        far = listener.accept()[0]
+        flood = Flood(hcas[0], NOBODY, 1400)
+        flood.run(0.7, lambda: far.recv(100))
+        took = []
+        for number in range(5):
+            flood.run(0.05, lambda: far.recv(100))
+            took.append(line.works(b"number %d" % number))
+        assert max(took) < TOO_LONG, took
+        far.close()
+
+
+def test_uplink_recovers(program):
+    """an uplink that takes frames again gets them whole"""
+    with far_end() as (words, listener), three(program, *words) as (_, hcas, line):
+        far = listener.accept()[0]
+        flood = Flood(hcas[0], NOBODY, 1400)
+        flood.run(0.7)
+        far.settimeout(5)
+        with far.makefile("rb") as stream:
+            for _ in range(1000):       # more than were waiting
+                size, = struct.unpack(">I", stream.read(4))
+                equal(size, 1400)
+                equal(stream.read(size)[:6], NOBODY)
+                flood.more()
+        line.works()
+        far.close()
+
+
+def test_no_loss_between_ports(program):
+    """frames to a machine that takes them all, in its own time, are not lost"""
+    with three(program) as (server, hcas, _):
+        cq, rx = make_queue(hcas[2], c.ETH_RX)
+        buf = hcas[2].alloc()
+        flood = Flood(hcas[0], hcas[2].mac)
+        got = 0
+        end = time.monotonic() + 1
+        while time.monotonic() < end or cq.poll():
+            for _ in range((1 << rx.log_size) - (rx.pi - cq.ci)):
+                rx.post(buf, PAGE)
+            rx.ring_doorbell()
+            while cq.poll():
+                got += 1
+            if time.monotonic() < end:
+                flood.more()
+        wait_for(lambda: not flood.cq.poll() and flood.cq.ci == flood.tx.pi, "end of sending")
+        equal(server.get("port", "hca2")["dropped"], 0)
+        equal(server.get("port", "hca0")["sent"], server.get("port", "hca2")["received"])
+        assert got > 100, got
+
+
+def test_four_machines(program):
+    """four machines write to each other, all at once, while another one comes and goes"""
+    with Server(program, *5 * [""]) as server:
+        hcas = start([machine(server, number) for number in range(4)])
+        ports = [Port(hca, hca.mac, host) for host, hca in enumerate(hcas, 1)]
+        lines = [Line((one, other)) for one in ports for other in ports if one is not other]
+        for number in range(20):
+            with Client(server.paths[4]) as client:
+                client.read(c.BAR_REGS, 0, 4)
+                for line in lines:
+                    line.post(b"number %d" % number)
+            for line in lines:
+                line.arrives(b"number %d" % number)
+
+
+def test_silent_client(program):
+    """a connection that reads nothing, and one that begins a message, hold up nobody"""
+    with three(program) as (server, hcas, line):
+        silent = hcas[2].m.client
+        silent.sock.setblocking(False)
+        end = time.monotonic() + 1.5
+        took = []
+        while time.monotonic() < end:
+            with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
+                silent.sock.send(b"\x01\0\x09\0" + struct.pack("<III", 32, 0, 0) +
+                                 struct.pack("<QII", 0, c.BAR_DM, 32768))
+            took.append(line.works())
+        assert max(took) < TOO_LONG, max(took)
+        wait_for(lambda: not server.connected("hca2"), "end")
