@@ -232,3 +232,27 @@ def test_silent_client(program):
             took.append(line.works())
         assert max(took) < TOO_LONG, max(took)
         wait_for(lambda: not server.connected("hca2"), "end")
+
+
+def test_crowded_table(program):
+    """addresses that a machine sends from do not push those of adapters out of the switch"""
+    with three(program) as (server, hcas, line):
+        other = bytes([0x52, 0x54, 1]) + hcas[1].mac[3:]    # the table goes by the last half
+        flood = Flood(hcas[2], NOBODY, source=other)
+        flood.more()
+        wait_for(flood.cq.poll, "sent frame")
+        line.works()
+        equal(server.get("port", "hca0")["sent"], 0)
+
+
+def test_address_moves(program):
+    """an address of one adapter may be used by another, which gets its frames then"""
+    with three(program) as (server, hcas, _):
+        cq, rx = make_queue(hcas[2], c.ETH_RX)
+        hcas[2].set_port(hcas[1].mac, c.PORT_ENABLE, PAGE)
+        rx.post(hcas[2].alloc(), PAGE)
+        rx.ring_doorbell()
+        Flood(hcas[2], NOBODY, source=hcas[1].mac).more()
+        wait_for(lambda: server.get("port", "hca2")["sent"], "sent frame")
+        Flood(hcas[0], hcas[1].mac).more()
+        wait_for(cq.poll, "frame")

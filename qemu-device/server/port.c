@@ -38,10 +38,19 @@ static bool is_multicast(const uint8_t mac[6])
     return mac[0] & 1;
 }
 
+/*
+ * Return the entry that @mac has, or would have. Those of the adapters have
+ * entries of their own: no machine can make the switch forget one.
+ */
 static struct net_entry *net_slot(struct net *net, const uint8_t mac[6])
 {
     unsigned hash = mac[5] | (unsigned)mac[4] << 8;
 
+    for (unsigned i = 0; i < net->num; i++) {
+        if (!memcmp(net->own[i].mac, mac, 6)) {
+            return &net->own[i];
+        }
+    }
     return &net->learned[(hash ^ mac[3]) % NET_LEARNED];
 }
 
@@ -64,8 +73,9 @@ bool net_plug(struct net *net, struct hca *hca)
     }
     hca->port.net = net;
     hca->port.number = net->num;
-    net_learn(net, hca->mac, net->num);
+    memcpy(net->own[net->num].mac, hca->mac, 6);
     net->hca[net->num++] = hca;
+    net_learn(net, hca->mac, hca->port.number);
     return true;
 }
 

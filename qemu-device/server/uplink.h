@@ -35,7 +35,10 @@ struct uplink {
     struct jam jam;
 };
 
-/* struct net - the switch; a port's number is its place in @hca */
+/*
+ * struct net - the switch; a port's number is its place in @hca
+ * @own: where the permanent addresses of the adapters are
+ */
 struct net {
     struct hca *hca[NET_MAX_PORTS];
     unsigned num;
@@ -43,7 +46,7 @@ struct net {
     struct net_entry {
         uint8_t mac[6];
         unsigned port;                  /* + 1; 0: none */
-    } learned[NET_LEARNED];
+    } own[NET_MAX_PORTS], learned[NET_LEARNED];
 };
 
 #define NET_UPLINK      NET_MAX_PORTS
