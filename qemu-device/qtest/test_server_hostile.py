@@ -276,3 +276,13 @@ def test_config_of_heir(program):
         wait_for(lambda: not server.connected(), "end")
         with Client(server.paths[0]) as client:
             equal(client.read(CONFIG, 0, 4096), before)
+
+
+def test_short_messages(program):
+    """messages of all kinds and lengths, with nothing but zeroes or ones in them"""
+    with attack(program) as (_, client, _other):
+        for command in (*range(20), 0xffff):
+            for length in range(70):
+                for byte in b"\0\xff":
+                    with contextlib.suppress(Refused):
+                        client.ask(command, bytes([byte]) * length)
