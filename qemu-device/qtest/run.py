@@ -27,7 +27,8 @@ MODULES = ("test_pci", "test_regs", "test_cmd", "test_fatal", "test_life", "test
            "test_net", "test_rc", "test_dm", "test_dma", "test_limits", "test_faults",
            "test_capture", "test_trace", "test_fuzz", "test_fuzz_machine",
            "test_migrate", "test_migrate_dm", "test_doc", "test_manual", "test_server",
-           "test_server_aggregate", "test_server_hostile", "test_server_life", "test_server_line",
+           "test_server_aggregate", "test_server_fuzz", "test_server_hostile",
+           "test_server_life", "test_server_line",
            "test_server_sandbox")
 
 # What a server does as the device in QEMU does, and what only a server has.
@@ -38,8 +39,8 @@ SERVED = (
     "fatal.cmdq_config", "fatal.cmdq_index", "fatal.cmdq_full_is_fine", "fatal.injected",
     "fatal.table_loop", "rc.send", "rc.write_and_read", "rc.atomic", "rc.local_not_memory",
     "rc.two_devices", "dm.mailbox", "dm.data", "dm.beyond", "faults.property", "faults.seed",
-    "faults.commands", "capture.", "trace.", "server.", "server_hostile.", "server_life.",
-    "server_line.", "server_sandbox.", "server_aggregate.", "net.transmit",
+    "faults.commands", "capture.", "trace.", "server.", "server_fuzz.", "server_hostile.",
+    "server_life.", "server_line.", "server_sandbox.", "server_aggregate.", "net.transmit",
     "net.aggregate_transmit", "net.aggregate_off",
 )
 

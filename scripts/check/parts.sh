@@ -37,6 +37,7 @@ matrix         | one  | check full       | guest    | one_guest 2400 -- matrix
 mw2a           | one  | check full       | variants | one_guest 1200 --device-arg mw2a=on --device-arg guest-faults=on --env MW_TYPE_2A=1 -- kselftest mw mw_race inval stress
 server         | one  | check full       | server   | server
 server-pair    | pair | full             | server   | machines 2 --mortal-server -- pair-rdma.sh perf ipv6 place cm killed
+server-fuzz    | one  | full             | server   | server_fuzz
 qtest          | one  | quick check full |          | qtest
 instructions   | one  | check full       |          | instructions
 lint           | idle | full             |          | lint
@@ -171,26 +172,35 @@ qtest()
 	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64"
 }
 
-# seeds_of_today COUNT: FIRST-LAST; the day's number and a digit.
+# seeds_of_today COUNT: FIRST-LAST; others tomorrow.
 seeds_of_today()
 {
 	local first
-	first=$(date +%-j)0
+	first=$(($(date +%-j) * $1))
 	echo "$first-$((first + $1 - 1))"
 }
+
+# server_qtest KIND [NAME…]: a server that build/server.sh makes with this option, or none.
+server_qtest()
+{
+	local qemu program
+	qemu=$("$QHCA_TOP/scripts/build/qemu.sh") || return
+	# shellcheck disable=SC2086 # or none
+	program=$("$QHCA_TOP/scripts/build/server.sh" $1) || return
+	shift
+	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64" \
+		--server "$program/qhca-server" "$@"
+}
+
+# Other seeds every day.
+server_fuzz() { QHCA_FUZZ_SEEDS=$(seeds_of_today 100) server_qtest --asan server_fuzz; }
 
 # The device as a process of its own: alone under AddressSanitizer, and in its sandbox; then
 # with a machine of Debian's QEMU, also when the process is killed.
 server()
 {
-	local qemu program kind rc=0
-	qemu=$("$QHCA_TOP/scripts/build/qemu.sh") || return
-	for kind in --asan ''; do
-		# shellcheck disable=SC2086 # or none
-		program=$("$QHCA_TOP/scripts/build/server.sh" $kind) || return
-		python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64" \
-			--server "$program/qhca-server" || rc=$?
-	done
+	local kind rc=0
+	for kind in --asan ''; do server_qtest "$kind" || rc=$?; done
 	one_guest 1200 --mortal-server --device-arg guest-faults=on --env LIFE_WAYS=server -- \
 		core eth kverbs life kselftest device rc_data events cq notify mw srq mcast faults \
 		removal abi abi_resp doorbell forged || rc=$?
