@@ -15,8 +15,12 @@ from qemu.qmp import QMPError
 
 import contract as c
 from hca import BAR_BASE, BAR_STRIDE, Hca, wait_for
-from machine import LIFE, RAM_SIZE
+from machine import HERE, LIFE, RAM_SIZE
 from vfio_user import CONFIG, Client
+
+
+# A thread that waits for a first message has the rest when the server ends.
+TSAN_OPTIONS = "report_thread_leaks=0 suppressions=" + os.path.join(HERE, "races.supp")
 
 
 class StartFailure(Exception):
@@ -42,7 +46,8 @@ class Server:
     def start(self):
         before = len(self.text())
         # LeakSanitizer, with threads about, sometimes never ends.
-        env = dict(os.environ, ASAN_OPTIONS="detect_leaks=0")
+        env = dict(os.environ, ASAN_OPTIONS="detect_leaks=0",
+                   TSAN_OPTIONS=TSAN_OPTIONS)
         self.process = subprocess.Popen(self.words, stdout=self.log, stderr=self.log, env=env)
         self.watchdog = threading.Timer(LIFE, self.process.kill)
         self.watchdog.start()

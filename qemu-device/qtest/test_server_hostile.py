@@ -228,7 +228,7 @@ def test_busy_pair(program):
             begin = time.monotonic()
             other.read(c.BAR_REGS, 0, 4)
             took.append(time.monotonic() - begin)
-        assert max(took) < 0.2, max(took)
+        assert max(took) < 0.4, max(took)
 
 
 def test_heir(program):

@@ -51,6 +51,8 @@ static void close_one(gpointer item, gpointer opaque)
 {
     struct hca *hca = opaque;
 
+    /* Also for ThreadSanitizer, which does not know the locks of the pool. */
+    g_assert(g_atomic_int_get(&hca->closing) > 0);
     close(GPOINTER_TO_INT(item) - 1);
     g_atomic_int_add(&hca->closing, -1);
 }

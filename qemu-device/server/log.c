@@ -7,6 +7,7 @@
  * then one a second, and what is left out is counted. Each HCA has two
  * allowances, so that what guests do wrong hides nothing else.
  */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -17,8 +18,11 @@
 
 bool hca_verbose;
 
-/* The thread that accepts a connection has messages, too. */
-static GMutex lock;
+/*
+ * The thread that accepts a connection has messages, too. ThreadSanitizer does
+ * not know glib's locks.
+ */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void print(const struct hca *hca, const char *format, va_list args)
 {
@@ -43,14 +47,14 @@ static void limited(struct hca *hca, struct hca_messages *m, const char *format,
 {
     uint64_t now = hca_now();
 
-    g_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     if (now < next_of(m)) {
         m->left_out++;
     } else {
         pay(m, now);
         print(hca, format, args);
     }
-    g_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
 }
 
 void hca_log(struct hca *hca, const char *format, ...)
@@ -77,7 +81,7 @@ uint64_t hca_log_watch(struct hca *hca, uint64_t now)
 {
     uint64_t again = UINT64_MAX;
 
-    g_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     for (unsigned i = 0; i < G_N_ELEMENTS(hca->messages); i++) {
         struct hca_messages *m = &hca->messages[i];
 
@@ -89,6 +93,6 @@ uint64_t hca_log_watch(struct hca *hca, uint64_t now)
         }
         again = m->left_out ? MIN(again, next_of(m)) : again;
     }
-    g_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return again;
 }

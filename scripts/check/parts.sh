@@ -38,6 +38,7 @@ mw2a           | one  | check full       | variants | one_guest 1200 --device-ar
 server         | one  | check full       | server   | server
 server-pair    | pair | full             | server   | machines 2 --mortal-server -- pair-rdma.sh perf ipv6 place cm killed
 server-fuzz    | one  | full             | server   | server_fuzz
+tsan-server    | one  | full             | server   | tsan_server
 qtest          | one  | quick check full |          | qtest
 instructions   | one  | check full       |          | instructions
 lint           | idle | full             |          | lint
@@ -194,6 +195,9 @@ server_qtest()
 
 # Other seeds every day.
 server_fuzz() { QHCA_FUZZ_SEEDS=$(seeds_of_today 100) server_qtest --asan server_fuzz; }
+
+# Threads that accept connections and close file descriptors, beside the one that does the rest.
+tsan_server() { server_qtest --tsan server rc. dm.; }
 
 # The device as a process of its own: alone under AddressSanitizer, and in its sandbox; then
 # with a machine of Debian's QEMU, also when the process is killed.
