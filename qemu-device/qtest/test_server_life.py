@@ -10,6 +10,7 @@ import struct
 import subprocess
 import tempfile
 import time
+from unittest import mock
 
 import contract as c
 from fixture import equal, start
@@ -153,6 +154,30 @@ def test_terminated(program):
         equal(server.process.wait(10), 0)
         server.watchdog.cancel()
         server.start()
+
+
+def told(program, address):
+    """What a server says to who has started it, when its sockets are there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.bind(address)
+        sock.settimeout(20)
+        name = address if address[0] != "\0" else "@" + address[1:]
+        with mock.patch.dict(os.environ, NOTIFY_SOCKET=name), Server(program, "") as server, \
+                Client(server.paths[0]) as client:
+            client.read(c.BAR_REGS, 0, 4)
+            return sock.recv(100)
+
+
+def test_notify(program):
+    """a service manager hears when the server is ready, and one that is gone harms nothing"""
+    with tempfile.TemporaryDirectory() as top:
+        path = os.path.join(top, "notify")
+        equal(told(program, path), b"READY=1")
+        equal(told(program, "\0" + path), b"READY=1")
+        for name in path, "/nowhere/x", "x" * 200, "":      # the first has no process
+            with mock.patch.dict(os.environ, NOTIFY_SOCKET=name):
+                with Server(program, "") as server:
+                    works(server)
 
 
 def test_race(program):

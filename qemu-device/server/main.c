@@ -12,6 +12,7 @@
 #include "control.h"
 #include "hca.h"
 #include "keeper.h"
+#include "notify.h"
 #include "options.h"
 #include "sandbox.h"
 
@@ -243,6 +244,7 @@ int main(int argc, char **argv)
 {
     struct server server = { 0 };
     struct options options;
+    int notify;
     bool ok;
 
     if (!options_parse(&options, argc, argv)) {
@@ -253,10 +255,12 @@ int main(int argc, char **argv)
     }
     allow_fds();
     server.signals = open_signals();
+    notify = notify_open();
     ok = start(&server, &options) && sandbox_enter();
     if (ok) {
         printf("ready\n");
         fflush(stdout);
+        notify_ready(notify);
         serve(&server);
     }
     stop(&server);
