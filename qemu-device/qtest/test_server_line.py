@@ -11,11 +11,14 @@ import time
 import contract as c
 from fixture import equal, start
 from hca import PAGE, wait_for
-from rc import Port, connected, rdma
+from rc import Mr, Port, connected, rdma
 from served import Server, machine, machines
 from test_net import frame, make_queue
+from test_server import memory
 from vfio_user import Client
 
+SHORT = 0.3         # seconds; without a care it would be 0.7
+FAR = 1 << 40               # where no machine of the tests has memory
 NOBODY = bytes.fromhex("525400999999")
 TOO_LONG = 0.4      # seconds for a WRITE that takes a millisecond; frames wait 20 ms, once
 
@@ -256,3 +259,24 @@ def test_address_moves(program):
         wait_for(lambda: server.get("port", "hca2")["sent"], "sent frame")
         Flood(hcas[0], hcas[1].mac).more()
         wait_for(cq.poll, "frame")
+
+
+def test_memory_of_one_that_goes(program):
+    """a machine that goes, with much memory in use, does not hold up others"""
+    size, num = 256 << 20, 24           # of the same memory, each with its page tables
+    with three(program) as (server, hcas, line), memory(size) as fd:
+        client, port = hcas[2].m.client, Port(hcas[2], hcas[2].mac, 3)
+        one, _ = connected(port)
+        areas = []
+        for number in range(num):
+            client.share(FAR + number * size, size, fd)
+            areas.append(Mr(port, FAR + number * size, size))
+        for src, dst in zip(areas[::2], areas[1::2]):
+            one.post(c.WR_RDMA_WRITE, src, size, rdma(dst))
+            wait_for(one.cq.poll, "completion", 30)
+        line.works()
+        hcas[2].m.close()
+        took = [line.works()]
+        while server.connected("hca2"):
+            took.append(line.works())
+        assert max(took) < SHORT, max(took)

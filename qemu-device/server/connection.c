@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <linux/sockios.h>
@@ -32,6 +33,8 @@
 #define MOST_UNREAD     65536
 /* File descriptors that wait to be closed. */
 #define MOST_CLOSING    256
+/* With so many of them, memory is not unmapped later, but at once. */
+#define MOST_UNMAPPING  64
 /* Messages for one machine before the others have a turn. */
 #define MESSAGES        64
 
@@ -47,25 +50,54 @@ static gpointer attach(gpointer opaque)
     return NULL;
 }
 
+/* struct rest - a file descriptor, or -1, and memory that the machine had */
+struct rest {
+    int fd;
+    void *at;
+    size_t len;
+};
+
 static void close_one(gpointer item, gpointer opaque)
 {
     struct hca *hca = opaque;
+    struct rest *rest = item;
 
     /* Also for ThreadSanitizer, which does not know the locks of the pool. */
     g_assert(g_atomic_int_get(&hca->closing) > 0);
-    close(GPOINTER_TO_INT(item) - 1);
+    if (rest->len) {
+        munmap(rest->at, rest->len);
+    }
+    if (rest->fd >= 0) {
+        close(rest->fd);
+    }
+    g_free(rest);
     g_atomic_int_add(&hca->closing, -1);
 }
 
-void hca_close_fd(vfu_ctx_t *vfu, int fd)
+static void close_later(struct hca *hca, struct rest rest)
 {
-    struct hca *hca = vfu_get_private(vfu);
-
     if (!hca->closer) {
         hca->closer = g_thread_pool_new(close_one, hca, 1, FALSE, NULL);
     }
     g_atomic_int_inc(&hca->closing);
-    g_thread_pool_push(hca->closer, GINT_TO_POINTER(fd + 1), NULL);
+    g_thread_pool_push(hca->closer, g_memdup2(&rest, sizeof(rest)), NULL);
+}
+
+void hca_close_fd(vfu_ctx_t *vfu, int fd)
+{
+    close_later(vfu_get_private(vfu), (struct rest) { fd, NULL, 0 });
+}
+
+void hca_unmap(vfu_ctx_t *vfu, void *at, size_t len)
+{
+    struct hca *hca = vfu_get_private(vfu);
+
+    /* Memory that a machine has hundreds of times takes address space. */
+    if (g_atomic_int_get(&hca->closing) > MOST_UNMAPPING) {
+        munmap(at, len);
+    } else {
+        close_later(hca, (struct rest) { -1, at, len });
+    }
 }
 
 static void connected(struct hca *hca)

@@ -46,7 +46,7 @@ struct hca_messages {
  * @bad: the connection is being closed
  * @attaching: a thread that waits for the first message of a connection, and
  *             reports by @attach_fd, with @error
- * @closer: a thread for close(), which has @closing yet to do
+ * @closer: a thread for close() and munmap(), which has @closing yet to do
  * @partial: a message has begun to arrive, and has to be there by this time
  * @look: when to look for the rest of it; 0: the socket is polled
  * @deadline: of qhca_engine_tick(), in nanoseconds of CLOCK_MONOTONIC
@@ -132,6 +132,8 @@ void hca_input(struct hca *hca);
  * behind it.
  */
 void hca_close_fd(vfu_ctx_t *vfu, int fd);
+/* Unmap the machine's memory, later: much of it takes seconds. */
+void hca_unmap(vfu_ctx_t *vfu, void *at, size_t len);
 /* Close the connection, after a message that says why. */
 void hca_hang_up(struct hca *hca, const char *why);
 /* Watch over the connection. Returns when to call again, as hca_work(). */

@@ -253,6 +253,7 @@ static bool setup(struct hca *hca)
 
     vfu_setup_log(vfu, log_line, LOG_ERR);
     vfu_setup_close(vfu, hca_close_fd);
+    vfu_setup_unmap(vfu, hca_unmap);
     if (vfu_pci_init(vfu, VFU_PCI_TYPE_EXPRESS, PCI_HEADER_TYPE_NORMAL, 0)) {
         return false;
     }
