@@ -51,6 +51,22 @@ class Installed(unittest.TestCase):
         with self.assertRaises(build.BuildError):
             build.server_dir(self.chosen(server=True))
 
+    def test_any_qemu(self):
+        """A machine without the device takes what is there, else Debian's QEMU."""
+        with mock.patch.object(build, 'script', side_effect=self.script):
+            opts = self.chosen(no_device=True, qemu=None, hostile=False)
+            self.assertEqual(build.qemu_program(opts, ['--any']), '/stock/qemu-system-x86_64')
+            self.install('qemu-system-x86_64-qhca')
+            self.assertEqual(build.qemu_program(opts, ['--any']),
+                             os.path.join(self.bin.name, 'qemu-system-x86_64-qhca'))
+            opts.debug_qemu = 'debug'
+            with self.assertRaises(build.BuildError):
+                build.qemu_program(opts, ['--debug', '--any'])
+
+    @staticmethod
+    def script(name, *_):
+        return '/stock' if name == 'build/stock-qemu.sh' else None
+
     def test_sanitizer(self):
         """Whoever asks for one must not get a program without."""
         self.install('qhca-server')

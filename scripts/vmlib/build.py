@@ -95,17 +95,24 @@ def installed_server():
     return shutil.which('qhca-server')
 
 
+def stock_qemu():
+    return os.path.join(script('build/stock-qemu.sh'), 'qemu-system-x86_64')
+
+
 def qemu_program(opts, args):
     if opts.qemu:
         return opts.qemu
     if opts.server:
-        return os.path.join(script('build/stock-qemu.sh'), 'qemu-system-x86_64')
+        return stock_qemu()
     built = script('build/qemu.sh', *args)
     if built:
         return os.path.join(built, 'qemu-system-x86_64')
-    if opts.debug_qemu or opts.hostile or not installed_qemu():
-        raise BuildError('no sources of the device to build such a QEMU from')
-    return installed_qemu()
+    if not opts.debug_qemu and not opts.hostile:
+        if installed_qemu():
+            return installed_qemu()
+        if opts.no_device:
+            return stock_qemu()
+    raise BuildError('no sources of the device to build such a QEMU from')
 
 
 def server_dir(opts):
