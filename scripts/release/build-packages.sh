@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# build-packages.sh
+# build-packages.sh [--no-qemu]
 #
 # `make packages`: Debian packages of the drivers (qhca-dkms), the provider
 # (ibverbs-provider-qhca), QEMU with the device (qemu-system-x86-qhca), the device as a process
@@ -9,12 +9,16 @@
 # for the Debian release of the build root, and have the version that version.sh prints.
 # Lintian's errors are errors.
 #
+#   --no-qemu  all but qemu-system-x86-qhca, so that no QEMU has to be built
+#
 # DEBFULLNAME and DEBEMAIL are who has made them, as for other tools of Debian.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
+profiles=''
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
+--no-qemu) profiles=pkg.qhca.noqemu ;;
 '') ;;
 *) die "unknown option $1, see --help" ;;
 esac
@@ -62,8 +66,13 @@ provider_depends()
 
 stage()
 {
-	local tree=$1 qemu server provider docs
-	qemu=$("$QHCA_TOP/scripts/build/qemu.sh" --full)
+	local tree=$1 qemu='' python server provider docs
+	if [ -z "$profiles" ]; then
+		qemu=$("$QHCA_TOP/scripts/build/qemu.sh" --full)
+		python=$qemu/python
+	else
+		python=$("$QHCA_TOP/scripts/build/stock-qemu.sh")/python
+	fi
 	server=$("$QHCA_TOP/scripts/build/server.sh")
 	provider=$("$QHCA_TOP/scripts/build/provider.sh")
 	docs=$("$QHCA_TOP/scripts/docs/build.sh")
@@ -75,7 +84,8 @@ stage()
 	sed -i "s/^Maintainer: .*/Maintainer: $MAKER/" "$tree/debian/control"
 	changelog >"$tree/debian/changelog"
 	cp "$QHCA_TOP/CHANGELOG.md" "$tree/"
-	rsync -a --exclude=.complete "$qemu/" "$tree/built/qemu/"
+	[ -z "$qemu" ] || rsync -a --exclude=.complete --exclude=/python "$qemu/" "$tree/built/qemu/"
+	rsync -a "$python" "$tree/built/"
 	install -D "$server/qhca-server.bin" "$tree/built/server/qhca-server"
 	rsync -a --exclude=.complete "$provider/" "$tree/built/provider/"
 	install -D -m 644 -t "$tree/built/examples" "$QHCA_TOP/Documentation/examples/libvirt.xml"
@@ -89,7 +99,7 @@ compile()
 {
 	# shellcheck disable=SC2016 # expands inside
 	"$QHCA_TOP/scripts/build/buildroot.sh" --packaging -- env SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" \
-		DEB_BUILD_OPTIONS=noautodbgsym sh -ec '
+		DEB_BUILD_OPTIONS=noautodbgsym DEB_BUILD_PROFILES="$profiles" sh -ec '
 		cd "$1"
 		dpkg-buildpackage --build=binary --no-sign
 		mv ../*.deb ../*.changes ../*.buildinfo "$2"
@@ -114,7 +124,7 @@ work=$(mktemp -d "$QHCA_CACHE/tmp/packages.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/qhca-$version"
 stage "$work/qhca-$version"
-out=$QHCA_CACHE/packages-$(hash_text "$version" "$(declare -f compile)" "$(hash_tree "$work")")
+out=$QHCA_CACHE/packages-$(hash_text "$version" "$profiles" "$(declare -f compile)" "$(hash_tree "$work")")
 have "$out" || with_lock packages make_final "$out"
 cache_trim packages 4
 echo "$out"
