@@ -181,7 +181,7 @@ for group in $added; do
 	gnuplot) with_lock buildroot add gnuplot gnuplot-nox ;;
 	valgrind) with_lock buildroot add valgrind valgrind ;;
 	packaging) with_lock buildroot add packaging "${PACKAGING[@]}" ;;
-	oci) with_lock buildroot add oci umoci crun ;;
+	oci) with_lock buildroot add oci umoci crun golang-github-containers-common ;;
 	autotools) with_lock buildroot add autotools autoconf automake libtool ;;
 	esac
 done

@@ -4,7 +4,9 @@
 # check-oci.sh [DIR]
 #
 # Run the image that `make oci` makes, or has made in DIR, with crun and without a network,
-# /dev/kvm or a daemon: its qhca-vm does the job of `make run`. Prints TAP and totals.
+# /dev/kvm or a daemon, as a user without capabilities and with the system calls that Podman
+# leaves: its qhca-vm does the job of `make run`, and connects two machines. Prints
+# TAP and totals.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
@@ -25,22 +27,8 @@ unpack() { inside umoci unpack --image "$(br_path "$1/layout")" "$(br_path "$WOR
 # run COMMAND…: what `podman run IMAGE COMMAND…` would start.
 run()
 {
-	as_root python3 - "$WORK/bundle/config.json" "$@" <<-'EOF' || return
-	import json
-	import sys
-	path, *words = sys.argv[1:]
-	with open(path, encoding='utf-8') as file:
-	    config = json.load(file)
-	process = config['process']
-	process['args'] = process['args'][:1] + words
-	process['terminal'] = False
-	process['user'] = {'uid': 1000, 'gid': 1000}
-	# There may be nobody here to manage cgroups.
-	config['mounts'] = [m for m in config['mounts'] if m['type'] != 'cgroup']
-	config['linux'].pop('resources', None)
-	with open(path, 'w', encoding='utf-8') as file:
-	    json.dump(config, file)
-	EOF
+	as_root "$QHCA_TOP/scripts/release/oci-config.py" "$WORK/bundle/config.json" \
+		"$(buildroot_dir)/usr/share/containers/seccomp.json" "$@" || return
 	# shellcheck disable=SC2016 # expands inside
 	inside sh -ec '
 		# It looks for cgroups there, and not every mixture of them suits it; and its root
@@ -52,7 +40,7 @@ run()
 }
 
 oci=${1:-$("$QHCA_TOP/scripts/release/build-oci.sh")}
-plan oci unpack help run mount
+plan oci unpack help run mount pair alone
 export EXPECT_LINES=30
 if expect oci/unpack unpack "$oci"; then
 	expect oci/help run --help
@@ -65,5 +53,11 @@ if expect oci/unpack unpack "$oci"; then
 		result fail oci/run
 	fi
 	expect oci/mount grep amd64 "$WORK/bundle/rootfs/src/release"
+	# shellcheck disable=SC2016 # expands in the guests
+	expect oci/pair run pair --timeout 900 -- \
+		'qhca-host sync up; ib_write_bw -d $QHCA_DEV -x $QHCA_GID -F' -- \
+		'qhca-host sync up; sleep 3; ib_write_bw -d $QHCA_DEV -x $QHCA_GID -F $QHCA_PEER'
+	# shellcheck disable=SC2016 # expands in the guest
+	expect oci/alone run run --no-device --timeout 600 -- 'test -z "$(lspci -d 1af4:10f0)"'
 fi
 summary
