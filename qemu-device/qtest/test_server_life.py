@@ -132,6 +132,7 @@ def test_keeper(program):
     """nothing stays of the connections of a server, nor of the server itself"""
     with Server(program, "") as server:
         pid, = children(server.process.pid)
+        wait_for(lambda: not os.path.exists("/proc/%d/fd/2" % pid), "work of the keeper")
         fds = len(os.listdir("/proc/%d/fd" % pid))
         for _ in range(300):
             with Client(server.paths[0]) as client:
