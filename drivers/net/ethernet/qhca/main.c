@@ -171,13 +171,16 @@ static void qhca_shutdown(struct pci_dev *pdev)
 {
 	struct qhca_dev *dev = pci_get_drvdata(pdev);
 
-	if (!dev->up)
-		return;
-	rtnl_lock();
-	netif_device_detach(dev->netdev);
-	rtnl_unlock();
-	qhca_health_stop(dev);
-	pci_clear_master(pdev);
+	qhca_lock(dev);
+	dev->shut = true;
+	if (dev->up) {
+		rtnl_lock();
+		netif_device_detach(dev->netdev);
+		rtnl_unlock();
+		qhca_health_stop(dev);
+		pci_clear_master(pdev);
+	}
+	qhca_unlock(dev);
 }
 
 static void qhca_stop(struct qhca_dev *dev)

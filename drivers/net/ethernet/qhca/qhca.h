@@ -171,6 +171,7 @@ struct qhca_health {
  * @slots: slots in use; a queue's stays its own while the function is down
  * @state: enum qhca_dev_state
  * @up: qhca_dev_up() is to be undone; belongs to the owner
+ * @shut: the machine goes down, so the device stays down
  * @limits: limits that QUERY_DEVICE reported
  * @cmdq: command queue
  * @eqs: event queues, one for each vector
@@ -195,6 +196,7 @@ struct qhca_dev {
 	struct ida slots;
 	atomic_t state;
 	bool up;
+	bool shut;
 	struct qhca_limits limits;
 	struct qhca_cmdq cmdq;
 	struct qhca_eq *eqs;

@@ -97,6 +97,8 @@ int qhca_attach(struct qhca_dev *dev)
 {
 	int ret;
 
+	if (dev->shut)
+		return -ESHUTDOWN;
 	ret = qhca_dev_up(dev);
 	if (ret)
 		return ret;
