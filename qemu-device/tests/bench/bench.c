@@ -5,6 +5,7 @@
  * that follows. Guest memory is an array here; QEMU's costs more.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "harness/budget.h"
@@ -187,9 +188,15 @@ static void group_frame(void)
 {
     struct roce_packet p;
     uint8_t frame[MAX_FRAME] = { 0 };
+    struct rc_qp *last;
     size_t len;
 
-    start_group(1);
+    setenv("QHCA_TEST_SHADOW", "1", 1);
+    last = start_group(1);
+    unsetenv("QHCA_TEST_SHADOW");
+    for (int i = 0; i < (int)QHCA_MAX_MCAST_QP; i++) {
+        cq_arm(&last[-i].rcq, false);
+    }
     p = peer_to_group(&qp, 1, full_group);
     p.payload_len = 4096;
     len = roce_finish(&p, frame);
@@ -264,7 +271,7 @@ static const struct {
     { "command doorbell: a CQ of 2^22 CQEs is resized", resize_cq },
     { "SQ doorbell: 4000 WRITEs of 64 KiB", long_queue },
     { "200 SQ doorbells of a slice: 60 WRITEs each", many_doorbells },
-    { "frame to 128 QPs with 32 SGEs each", group_frame },
+    { "frame to 128 QPs with 32 SGEs each, CQs armed", group_frame },
     { "16000 timers at once", timers },
     { "CQ of 1000 QPs fails", failed_cq },
     { "reset with 60000 regions and 2^24 blocks", full_reset },

@@ -5,8 +5,9 @@
  * test.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
-#include "harness/fixture.h"
+#include "harness/budget.h"
 
 #define TABLE   "../../Documentation/bounds.rst"
 
@@ -268,6 +269,33 @@ static void all_timers(void)
     CHECK_EQ(g->e->timers.size, qps + QHCA_MAX_CQ + 1);
 }
 
+/*
+ * The most that one frame can cost: each member's receive WQE has all SGEs, and
+ * its CQ, armed in its doorbell record, an event of its own.
+ */
+static void armed_group(void)
+{
+    uint8_t frame[MAX_FRAME] = { 0 };
+    struct roce_packet p;
+    struct rc_qp *member;
+    struct qhca_eqe eqe;
+
+    setenv("QHCA_TEST_SHADOW", "1", 1);
+    member = start_group(1) - (QHCA_MAX_MCAST_QP - 1);
+    unsetenv("QHCA_TEST_SHADOW");
+    for (unsigned i = 0; i < QHCA_MAX_MCAST_QP; i++) {
+        cq_arm(&member[i].rcq, false);
+    }
+    p = peer_to_group(&member[0], 1, full_group);
+    p.payload_len = 4096;
+    guest_rx(g, frame, roce_finish(&p, frame));
+    CHECK(g->e->spent > QHCA_MAX_MCAST_QP * (QHCA_MAX_RECV_SGE + 8));
+    CHECK(g->e->spent <= QHCA_MAX_MCAST_QP * (QHCA_MAX_RECV_SGE + 10));
+    for (unsigned i = 0; i < QHCA_MAX_MCAST_QP; i++) {
+        CHECK(eq_next(&node.comp, &eqe));
+    }
+}
+
 static const struct test tests[] = {
     { "the table of bounds.rst", table },
     { "memory of a device when idle, and at most", totals },
@@ -277,6 +305,7 @@ static const struct test tests[] = {
     { "frames for a stuck network leave room for answers", room_for_answers },
     { "events when a CQ of many QPs fails", all_are_told },
     { "all timers at once", all_timers },
+    { "a frame to a group whose CQs are armed", armed_group },
 };
 
 TEST_MAIN(tests)
