@@ -17,6 +17,27 @@ static struct gcq *find_cq(struct sim *s, const struct node *n, uint32_t cqn)
     return NULL;
 }
 
+static bool asks_for(const struct gcq *cq, const struct qhca_cqe *c)
+{
+    return cq->armed == QHCA_CQ_ARM_NEXT ||
+           (cq->armed && (c->status != QHCA_WC_SUCCESS ||
+                          le16toh(c->flags) & QHCA_CQE_SOLICITED));
+}
+
+/* Whether a CQE came that the arm asks for. None has been polled since. */
+static bool is_due(const struct gcq *cq)
+{
+    struct gcq at = *cq;
+    struct qhca_cqe c;
+
+    for (; cq_peek(&at, &c); at.ci++) {
+        if (asks_for(cq, &c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void sim_arm_events(struct sim *s, struct node *n)
 {
     struct qhca_eqe e;
@@ -24,7 +45,7 @@ void sim_arm_events(struct sim *s, struct node *n)
     while (eq_next(&n->comp, &e)) {
         struct gcq *cq = find_cq(s, n, le32toh(e.obj));
 
-        if (!cq || !cq->armed || cq->sn != le32toh(e.arm_sn)) {
+        if (!cq || !is_due(cq) || cq->sn != le32toh(e.arm_sn)) {
             sim_fail(s, "event of CQ 0x%x for arm %u", le32toh(e.obj),
                      le32toh(e.arm_sn));
         } else {
@@ -38,9 +59,7 @@ void sim_arm_events(struct sim *s, struct node *n)
 void sim_arm_check(struct sim *s, const struct gcq *cq,
                    const struct qhca_cqe *c)
 {
-    if (cq->armed == QHCA_CQ_ARM_NEXT ||
-        (cq->armed && (c->status != QHCA_WC_SUCCESS ||
-                       le16toh(c->flags) & QHCA_CQE_SOLICITED))) {
+    if (asks_for(cq, c)) {
         sim_fail(s, "CQ 0x%x was armed, but there is no event", cq->cqn);
     }
 }

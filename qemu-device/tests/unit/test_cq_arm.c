@@ -105,6 +105,7 @@ static void upgrade_late(void)
     cq_arm(&cq, false);
     CHECK_EQ(cq_query(&cq).arm, QHCA_CQ_ARM_NEXT);
     cq_arm(&cq, true);
+    CHECK_EQ(cq_query(&cq).arm, QHCA_CQ_ARM_NEXT);
     push();
     CHECK_EQ(events(), 1);
 }
@@ -131,18 +132,41 @@ static void repeat(void)
     CHECK_EQ(events(), 1);
 }
 
+/* An arm with the next number, for any CQE or for those that are solicited. */
+static void arm_next(bool solicited)
+{
+    struct qhca_cqe cqe;
+
+    cq_arm(&cq, solicited);
+    push();
+    CHECK_EQ(events(), !solicited);
+    push_as(QHCA_WC_SUCCESS, true);
+    CHECK_EQ(events(), solicited);
+    eq_arm(&eq);
+    while (cq_poll(&cq, &cqe)) {
+        ;
+    }
+}
+
 /* Numbers begin again at 0 after 2^32 arms. */
 static void wrap(void)
 {
-    unsigned i;
+    static const uint32_t ahead[] = { 0x100, 0x10000, 0x1000000, 0x80000000 };
 
     start();
-    cq.sn = cq.any_sn = UINT32_MAX - 3;
-    for (i = 0; i < 8; i++) {
-        cq_arm(&cq, i % 3 == 1);
-        push_as(QHCA_WC_SUCCESS, true);
-        CHECK_EQ(events(), 1);
-        eq_arm(&eq);
+    for (unsigned part = 0; part < 3; part++) {
+        cq.sn = cq.any_sn = UINT32_MAX - 3;
+        for (unsigned i = 0; i < 8; i++) {
+            arm_next(i && i % 3 == part);
+        }
+    }
+    for (unsigned i = 0; i < ARRAY_SIZE(ahead); i++) {
+        cq.sn += ahead[i] - 1;              /* the device sees the last */
+        arm_next(false);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        cq.sn += 0x1fffffff;                /* that for any is long ago */
+        arm_next(i < 7);
     }
 }
 
