@@ -12,8 +12,11 @@
 /* Arm both CQs. Arming reports only later CQEs, so return whether none was there before. */
 static bool qhca_eth_arm(struct qhca_chan *chan)
 {
+	/* The event of an arm of before may have started the next poll already, on another CPU. */
+	spin_lock(&chan->arm_lock);
 	qhca_eth_cq_arm(&chan->tx.cq);
 	qhca_eth_cq_arm(&chan->rx.cq);
+	spin_unlock(&chan->arm_lock);
 	return qhca_eth_cq_is_empty(&chan->tx.cq) && qhca_eth_cq_is_empty(&chan->rx.cq);
 }
 
@@ -143,6 +146,7 @@ struct qhca_chan *qhca_chan_alloc(struct qhca_nic *nic, const struct qhca_chan_p
 	if (!chan)
 		return NULL;
 	chan->nic = nic;
+	spin_lock_init(&chan->arm_lock);
 	chan->tx_mod = params->tx_mod;
 	chan->rx_mod = params->rx_mod;
 	netif_napi_add(nic->netdev, &chan->napi, qhca_eth_poll);

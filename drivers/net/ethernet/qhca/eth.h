@@ -120,6 +120,7 @@ struct qhca_chan {
 	struct qhca_nic *nic;
 	struct napi_struct napi;	/* polls both CQs */
 	bool closing;			/* NAPI only finishes pending work */
+	spinlock_t arm_lock;		/* arms of both CQs */
 	struct qhca_moderation tx_mod;
 	struct qhca_moderation rx_mod;
 	struct qhca_txq tx;
