@@ -32,6 +32,20 @@ static inline void qhca_mmio_write64(void *reg, __le64 value)
 	mmio_write64_le(reg, value);
 }
 
+/*
+ * Let the device see what was written before anything is read. Compilers take a locked
+ * instruction for it, which TCG emulates without a barrier if the machine has one CPU.
+ * Where the device looks for doorbells, it waits for that; elsewhere it does not.
+ */
+static inline void qhca_full_barrier(void)
+{
+#ifdef __SSE2__
+	__asm__ volatile("mfence" ::: "memory");
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
 /* Ring a doorbell, after all earlier writes to memory are visible. */
 static inline void qhca_ring(void *page, uint32_t reg, uint64_t obj,
 			     uint32_t index)

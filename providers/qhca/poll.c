@@ -181,7 +181,7 @@ int qhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 		qhca_ring(cq->db, QHCA_DB_CQ_ARM, obj, cq->arm_sn);
 	qhca_unlock(&cq->arm_lock);
 	/* The arm is in force before the caller polls. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	qhca_full_barrier();
 	return 0;
 }
 

@@ -217,7 +217,7 @@ static bool rq_posted(const struct qhca_wq *rq)
 	udma_to_device_barrier();
 	*(volatile __le32 *)&dbrec->pi = htole32(rq->pi);
 	/* Write pi before reading ring; the device does the reverse. */
-	atomic_thread_fence(memory_order_seq_cst);
+	qhca_full_barrier();
 	return *(volatile __le32 *)&dbrec->ring;
 }
 
