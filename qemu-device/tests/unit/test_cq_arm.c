@@ -258,6 +258,28 @@ static void unreadable(void)
     }
 }
 
+static void arm_at_owner(struct guest *of, uint64_t addr, size_t len,
+                         bool write)
+{
+    (void)addr;
+    if (write && len == 1) {
+        of->on_dma = NULL;
+        cq_arm(&cq, false);
+    }
+}
+
+/* The consumer has polled before the CQE is there, so nothing else tells it. */
+static void last_moment(void)
+{
+    start();
+    if (g->in_memory) {
+        g->on_dma = arm_at_owner;
+        push();
+        CHECK(!g->on_dma);
+        CHECK_EQ(events(), 1);
+    }
+}
+
 /* One read for each CQE, and no doorbell. */
 static void cost(void)
 {
@@ -300,6 +322,7 @@ static const struct test tests[] = {
     { "C-026 resize keeps the arm", resized },
     { "any words in the record", any_words },
     { "a record that cannot be read", unreadable },
+    { "C-019 an arm while the CQE is written", last_moment },
     { "an arm in the record costs a read for each CQE", cost },
     { "a device that does not look in memory", without },
 };
