@@ -206,7 +206,7 @@ server()
 	local kind rc=0
 	for kind in --asan ''; do server_qtest "$kind" || rc=$?; done
 	one_guest 1200 --mortal-server --device-arg guest-faults=on --env LIFE_WAYS=server -- \
-		core eth kverbs life kselftest device rc_data events cq notify mw srq mcast faults \
+		core kverbs life kselftest device rc_data events cq notify mw srq mcast faults \
 		removal abi abi_resp doorbell forged || rc=$?
 	return $rc
 }

@@ -280,7 +280,8 @@ static bool run_kind(enum sim_kind kind, unsigned n)
         }
     }
     if (opt.both) {
-        must &= ~(1u << SIM_SAW_REFUSED);       /* no frames are sent */
+        /* No frames are sent, and no CQs are armed. */
+        must &= ~(1u << SIM_SAW_REFUSED | 1u << SIM_SAW_COMP);
     }
     for (unsigned i = 0; i < SIM_EVENTS; i++) {
         if (n >= MANY && (must >> i & 1) && !shared->saw[kind][i]) {
