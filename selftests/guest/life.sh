@@ -141,8 +141,8 @@ life_unplugged() { [ ! -e "/sys/bus/pci/devices/$QHCA_FUNCTION" ]; }
 life_plug()
 {
 	qhca-host qmp '{"execute": "device_del", "arguments": {"id": "qhca0"}}' &&
-		until_true "$LIFE_PATIENCE" life_unplugged && until_true 20 qhca-host plug
-	until_true 20 device_recovers false
+		until_true "$LIFE_PATIENCE" life_unplugged && until_true 20 qhca-host plug &&
+		until_true 20 device_recovers false
 }
 
 # The driver finds out by itself. There can be another process before the card of the first is
