@@ -134,6 +134,19 @@ void vhca_cq_moderation_timeout(struct qhca_engine *e, struct vhca_timer *t)
     notify(e, container_of(t, struct vhca_cq, timer));
 }
 
+/* Whether the CQE matches the arm, or an earlier one did and is held back. */
+static bool is_due(struct qhca_engine *e, struct vhca_cq *cq,
+                   const struct qhca_cqe *cqe, bool solicited)
+{
+    if (cq->held || cq->arm == QHCA_CQ_ARM_NEXT) {
+        return true;
+    }
+    look_for_arm(e, cq);
+    return cq->arm == QHCA_CQ_ARM_NEXT ||
+           (cq->arm == QHCA_CQ_ARM_SOLICITED &&
+            (solicited || cqe->status != QHCA_WC_SUCCESS));
+}
+
 /*
  * A CQE that matches the arm makes an event due; moderation holds it back until
  * enough CQEs have come, or enough time has passed.
@@ -141,12 +154,7 @@ void vhca_cq_moderation_timeout(struct qhca_engine *e, struct vhca_timer *t)
 static void maybe_notify(struct qhca_engine *e, struct vhca_cq *cq,
                          const struct qhca_cqe *cqe, bool solicited)
 {
-    if (!cq->held && cq->arm != QHCA_CQ_ARM_NEXT) {
-        look_for_arm(e, cq);
-    }
-    if (!cq->held && cq->arm != QHCA_CQ_ARM_NEXT &&
-        (cq->arm != QHCA_CQ_ARM_SOLICITED ||
-         (!solicited && cqe->status == QHCA_WC_SUCCESS))) {
+    if (!is_due(e, cq, cqe, solicited)) {
         return;
     }
     if (++cq->held >= cq->count || !cq->period) {
