@@ -129,6 +129,22 @@ int qhca_cmd_obj(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj);
 void qhca_cmd_destroy(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj);
 
 /**
+ * qhca_fw_text - firmware version as text
+ * @limits: of the function
+ * @text: filled in
+ * @len: bytes of @text
+ *
+ * Context: any.
+ */
+static inline void qhca_fw_text(const struct qhca_limits *limits, char *text, size_t len)
+{
+	u64 v = limits->fw_version;
+
+	snprintf(text, len, "%u.%u.%u", upper_32_bits(v), lower_32_bits(v) >> 16,
+		 lower_32_bits(v) & 0xffff);
+}
+
+/**
  * struct qhca_cq_core - the part of a CQ that qhca.ko needs to deliver events
  * @cqn: CQN
  * @vector: completion vector, less than qhca_num_comp_vectors()

@@ -157,8 +157,5 @@ int qhca_ib_modify_device(struct ib_device *ibdev, int mask, struct ib_device_mo
  */
 void qhca_ib_get_dev_fw_str(struct ib_device *ibdev, char *str)
 {
-	u64 v = to_qdev(ibdev)->limits->fw_version;
-
-	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u.%u", upper_32_bits(v),
-		 lower_32_bits(v) >> 16, lower_32_bits(v) & 0xffff);
+	qhca_fw_text(to_qdev(ibdev)->limits, str, IB_FW_VERSION_NAME_MAX);
 }

@@ -10,11 +10,10 @@ static int qhca_devlink_info(struct devlink *devlink, struct devlink_info_req *r
 			     struct netlink_ext_ack *extack)
 {
 	struct qhca_dev *dev = devlink_priv(devlink);
-	u64 fw = dev->limits.fw_version;
 	char version[32];
 	int ret;
 
-	snprintf(version, sizeof(version), "%u.%u.%u", (u32)(fw >> 32), (u16)(fw >> 16), (u16)fw);
+	qhca_fw_text(&dev->limits, version, sizeof(version));
 	ret = devlink_info_version_running_put(req, DEVLINK_INFO_VERSION_GENERIC_FW, version);
 	if (ret)
 		return ret;

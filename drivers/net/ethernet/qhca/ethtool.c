@@ -10,12 +10,10 @@
 static void qhca_get_drvinfo(struct net_device *netdev, struct ethtool_drvinfo *info)
 {
 	struct qhca_nic *nic = netdev_priv(netdev);
-	u64 fw = nic->dev->limits.fw_version;
 
 	strscpy(info->driver, QHCA_DRV_NAME, sizeof(info->driver));
 	strscpy(info->bus_info, pci_name(nic->dev->pdev), sizeof(info->bus_info));
-	snprintf(info->fw_version, sizeof(info->fw_version), "%u.%u.%u", (u32)(fw >> 32),
-		 (u32)(fw >> 16) & 0xffff, (u32)fw & 0xffff);
+	qhca_fw_text(&nic->dev->limits, info->fw_version, sizeof(info->fw_version));
 }
 
 static int qhca_get_link_ksettings(struct net_device *netdev,
