@@ -220,11 +220,13 @@ struct qhca_cmd {
 		struct qhca_cmd_create_ethq create_ethq;
 		struct qhca_cmd_reg_mr reg_mr;
 		struct qhca_cmd_alloc_mw alloc_mw;
+		struct qhca_cmd_pages pages;
 		struct qhca_cmd_create_cq create_cq;
 		struct qhca_cmd_modify_cq modify_cq;
 		struct qhca_cmd_create_srq create_srq;
 		struct qhca_cmd_modify_srq modify_srq;
 		struct qhca_cmd_modify_qp modify_qp;
+		struct qhca_cmd_resume_qp resume_qp;
 		struct qhca_cmd_mcast mcast;
 		struct qhca_cmd_bind_cntset bind_cntset;
 	};
@@ -319,6 +321,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_FAULTS		0x20000ull	/* the guest may set fault rules */
 #define QHCA_CAP_READ_INV	0x40000ull	/* RDMA_READ_WITH_INV */
 #define QHCA_CAP_SHADOW		0x80000ull	/* doorbells in memory: CREATE_SHADOW */
+#define QHCA_CAP_ODP		0x100000ull	/* regions of type ODP, and page faults */
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */

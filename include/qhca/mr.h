@@ -26,7 +26,32 @@ enum qhca_mr_type {
 	QHCA_MR_DMA = 1,	/* all DMA addresses, iova = DMA address; local access only */
 	QHCA_MR_FAST = 2,	/* no memory until a QHCA_WR_REG_MR */
 	QHCA_MR_NULL = 3,	/* region of null_lkey; cannot be created */
+	QHCA_MR_ODP = 4,	/* pages of the size in @buf, absent until SET_PAGES; QHCA_CAP_ODP */
 };
+
+/*
+ * Pages of a region of type ODP are counted from 0, the page of the region's first byte. An access
+ * that needs an absent page, or writes to one without QHCA_PAGE_WRITE, is a page fault.
+ */
+struct qhca_cmd_pages {		/* QHCA_CMD_SET_PAGES, QHCA_CMD_CLEAR_PAGES */
+	__le64	first;
+	__le64	num;		/* SET_PAGES: at most QHCA_TABLE_ENTRIES */
+	__le32	key;
+	__le32	rsvd;
+};
+QHCA_ASSERT_SIZE(struct qhca_cmd_pages, 24);
+
+/* struct qhca_pages - mailbox of SET_PAGES: DMA address | QHCA_PAGE_*; 0: leave the page alone */
+struct qhca_pages {
+	__le64	page[QHCA_TABLE_ENTRIES];
+};
+QHCA_ASSERT_SIZE(struct qhca_pages, 4096);
+
+#define QHCA_PAGE_READ		0x1ull
+#define QHCA_PAGE_WRITE		0x2ull	/* implies QHCA_PAGE_READ, which must be set too */
+#define QHCA_PAGE_FLAGS		0x3ull
+
+#define QHCA_ODP_SIZE_MAX	(1ull << 57)	/* bytes of a region of type ODP */
 
 #define QHCA_ACCESS_LOCAL_WRITE		0x0001
 #define QHCA_ACCESS_REMOTE_WRITE	0x0002

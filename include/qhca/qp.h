@@ -138,4 +138,42 @@ struct qhca_qpc {
 QHCA_ASSERT_SIZE(struct qhca_qpc, 152);
 QHCA_ASSERT_OFFSET(struct qhca_qpc, type, 136);
 
+/* What in a QP waits for a page. */
+enum qhca_page_fault_kind {
+	QHCA_PAGE_SEND = 0,	/* the send queue: data to send, or room for a response */
+	QHCA_PAGE_REQUEST = 1,	/* a request of the peer, which was dropped */
+	QHCA_PAGE_RESPONSE = 2,	/* the response to an RDMA READ of the peer */
+	QHCA_PAGE_KINDS
+};
+
+/* struct qhca_page_fault - the last page fault of a kind */
+struct qhca_page_fault {
+	__le64	first;		/* pages that are needed, or will be soon: the first is absent */
+	__le64	num;
+	__le32	key;		/* of the region */
+	__le32	sn;		/* number of the fault, for RESUME_QP */
+	__u8	open;		/* 1: RESUME_QP has not answered it */
+	__u8	write;		/* 1: it is to be written */
+	__u8	rsvd[6];
+};
+QHCA_ASSERT_SIZE(struct qhca_page_fault, 32);
+
+struct qhca_page_faults {	/* mailbox of QHCA_CMD_QUERY_PAGE_FAULTS */
+	struct qhca_page_fault fault[QHCA_PAGE_KINDS];
+};
+QHCA_ASSERT_SIZE(struct qhca_page_faults, 96);
+
+/*
+ * Answer a page fault: the QP tries again, or, with @deny, fails as if the key did not allow the
+ * access. Status STATE: another fault has taken its place, or it has been answered.
+ */
+struct qhca_cmd_resume_qp {	/* QHCA_CMD_RESUME_QP */
+	__le32	qpn;
+	__le32	sn;
+	__u8	kind;		/* enum qhca_page_fault_kind */
+	__u8	deny;
+	__u8	rsvd[2];
+};
+QHCA_ASSERT_SIZE(struct qhca_cmd_resume_qp, 12);
+
 #endif /* QHCA_QP_H */

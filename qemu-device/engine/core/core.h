@@ -25,6 +25,7 @@
 #define QHCA_UNIT_COPY          2048u   /* bytes of guest memory */
 #define QHCA_UNIT_OBJECTS       64u     /* objects visited or freed */
 #define QHCA_UNIT_BLOCKS        4096u   /* block addresses freed */
+#define QHCA_UNIT_PAGES         64u     /* pages of ODP regions looked up */
 
 /*
  * struct qhca_engine - the device: what every room needs, and a pointer to the

@@ -139,7 +139,9 @@ static void answer(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct vhca_way *way, struct vhca_burst *burst)
 {
     open_burst(e, qp, way, burst);
-    vhca_response_next(e, qp, at_once(e, way), burst);
+    if (!vhca_response_next(e, qp, at_once(e, way), burst)) {
+        return;
+    }
     if (burst->fatal) {
         /* The event of the error must precede the NAK. */
         vhca_response_sent(e, qp, burst);
@@ -161,7 +163,10 @@ static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
 
 /* ---- requests ---- */
 
-/* Send the next packets at the cursor. Returns false if their WR failed. */
+/*
+ * Send the next packets at the cursor. Returns false if their WR failed, or
+ * waits.
+ */
 static bool request(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct vhca_way *way, struct vhca_burst *burst)
 {

@@ -143,6 +143,8 @@ enum vhca_mem_result vhca_mr_read(struct qhca_engine *e,
         return QHCA_MEM_OK;
     case QHCA_MR_DMA:
         return result_of(vhca_dma_read(e, addr, buf, len));
+    case QHCA_MR_ODP:
+        return vhca_pages_copy(e, mr, mem_offset(mr, addr), buf, len, false);
     default:
         return result_of(vhca_mem_read(e, &mr->mem, mem_offset(mr, addr), buf,
                                        len));
@@ -160,10 +162,22 @@ enum vhca_mem_result vhca_mr_write(struct qhca_engine *e,
         return QHCA_MEM_OK;
     case QHCA_MR_DMA:
         return result_of(vhca_dma_try_write(e, addr, buf, len));
+    case QHCA_MR_ODP:
+        return vhca_pages_copy(e, mr, mem_offset(mr, addr), (uint8_t *)buf, len,
+                               true);
     default:
         return result_of(vhca_mem_try_write(e, &mr->mem, mem_offset(mr, addr),
                                             buf, len));
     }
+}
+
+enum vhca_mem_result vhca_mr_probe(struct qhca_engine *e,
+                                   const struct vhca_mr *mr, uint64_t addr,
+                                   uint64_t len)
+{
+    mr = resolve(mr, &addr);
+    return mr->type == QHCA_MR_ODP ?
+           vhca_pages_probe(e, mr, mem_offset(mr, addr), len) : QHCA_MEM_OK;
 }
 
 enum vhca_mem_result vhca_write_counted(struct qhca_engine *e,
@@ -192,6 +206,8 @@ bool vhca_key_view(struct qhca_engine *e, const struct vhca_key_user *user,
         return false;
     case QHCA_MR_DMA:
         return vhca_dma_view(e, addr, len, view);
+    case QHCA_MR_ODP:
+        return vhca_pages_view(e, mr, mem_offset(mr, addr), len, view);
     default:
         return vhca_mem_view(e, &mr->mem, mem_offset(mr, addr), len, view);
     }
@@ -199,10 +215,16 @@ bool vhca_key_view(struct qhca_engine *e, const struct vhca_key_user *user,
 
 /* ---- 8-byte atomics, remote only: the region of the key has memory ---- */
 
-static uint64_t dma_addr(const struct vhca_mr *mr, uint64_t addr)
+static enum vhca_mem_result find_word(struct qhca_engine *e,
+                                      const struct vhca_mr *mr, uint64_t addr,
+                                      uint64_t *dma)
 {
     mr = resolve(mr, &addr);
-    return vhca_mem_addr(&mr->mem, mem_offset(mr, addr));
+    if (mr->type == QHCA_MR_ODP) {
+        return vhca_pages_addr(e, mr, mem_offset(mr, addr), dma);
+    }
+    *dma = vhca_mem_addr(&mr->mem, mem_offset(mr, addr));
+    return QHCA_MEM_OK;
 }
 
 /* Charge and count an atomic whose callback returned @done. */
@@ -216,25 +238,34 @@ enum vhca_mem_result vhca_mr_cas(struct qhca_engine *e,
                                  const struct vhca_mr *mr, uint64_t addr,
                                  uint64_t compare, uint64_t swap, uint64_t *old)
 {
-    return counted(e, vhca_running(e) &&
-                      e->ops->atomic_cas(e->opaque, dma_addr(mr, addr), compare,
-                                         swap, old));
+    uint64_t dma;
+    enum vhca_mem_result result = find_word(e, mr, addr, &dma);
+
+    return result != QHCA_MEM_OK ? result :
+           counted(e, vhca_running(e) &&
+                      e->ops->atomic_cas(e->opaque, dma, compare, swap, old));
 }
 
 enum vhca_mem_result vhca_mr_add(struct qhca_engine *e,
                                  const struct vhca_mr *mr, uint64_t addr,
                                  uint64_t add, uint64_t *old)
 {
-    return counted(e, vhca_running(e) &&
-                      e->ops->atomic_add(e->opaque, dma_addr(mr, addr), add,
-                                         old));
+    uint64_t dma;
+    enum vhca_mem_result result = find_word(e, mr, addr, &dma);
+
+    return result != QHCA_MEM_OK ? result :
+           counted(e, vhca_running(e) &&
+                      e->ops->atomic_add(e->opaque, dma, add, old));
 }
 
 enum vhca_mem_result vhca_mr_store(struct qhca_engine *e,
                                    const struct vhca_mr *mr, uint64_t addr,
                                    const uint8_t *bytes)
 {
-    return counted(e, vhca_running(e) &&
-                      e->ops->atomic_store(e->opaque, dma_addr(mr, addr),
-                                           bytes));
+    uint64_t dma;
+    enum vhca_mem_result result = find_word(e, mr, addr, &dma);
+
+    return result != QHCA_MEM_OK ? result :
+           counted(e, vhca_running(e) &&
+                      e->ops->atomic_store(e->opaque, dma, bytes));
 }

@@ -18,6 +18,14 @@
 #define QHCA_RESERVED_LKEY      0x00000100u
 #define QHCA_NULL_LKEY          0x00000102u
 
+/* struct vhca_pages - the pages of a region of type ODP, see pages.c */
+struct vhca_pages {
+    struct vhca_node *root;     /* NULL: all are absent */
+    uint64_t num;
+    uint8_t levels;
+    uint8_t shift;              /* log2 of the size of a page */
+};
+
 /* struct vhca_mr - what a key names: a memory region, or a window on one */
 struct vhca_mr {
     uint32_t key;               /* number << 8 | variant */
@@ -30,7 +38,10 @@ struct vhca_mr {
     /* A region has: */
     uint32_t offset;            /* of the byte at iova in the first block */
     uint32_t windows;           /* number of windows bound to it */
-    struct vhca_mem mem;
+    union {
+        struct vhca_mem mem;
+        struct vhca_pages pages;    /* if it is of type ODP */
+    };
     /* A bound window has: */
     struct vhca_mr *region;
     uint64_t base;              /* address in the region of the byte at iova */
@@ -71,6 +82,19 @@ enum vhca_mem_result {
     QHCA_MEM_OK = 0,
     QHCA_MEM_DENIED,            /* no such key, range or right */
     QHCA_MEM_DMA,               /* guest memory failed */
+    QHCA_MEM_FAULT,             /* a page is absent, see e->memory->miss */
+};
+
+/*
+ * struct vhca_miss - the last absent page that was needed: that with the byte
+ * at @off, counted from the first page of the region with @key, as were the
+ * @len - 1 bytes behind it
+ */
+struct vhca_miss {
+    uint64_t off, len;
+    uint32_t key;
+    uint8_t shift;              /* log2 of the page size */
+    bool write;
 };
 
 struct vhca_memory {
@@ -79,6 +103,7 @@ struct vhca_memory {
     uint32_t num_mw;            /* objects in mr that are windows */
     struct vhca_mr reserved_mr;         /* the region of QHCA_RESERVED_LKEY */
     struct vhca_mr null_mr;             /* the region of QHCA_NULL_LKEY */
+    struct vhca_miss miss;
 };
 
 extern const struct vhca_room vhca_memory_room;
@@ -131,6 +156,18 @@ enum vhca_mem_result vhca_write_counted(struct qhca_engine *e,
 bool vhca_key_view(struct qhca_engine *e, const struct vhca_key_user *user,
                    uint32_t key, uint64_t addr, size_t len, uint16_t access,
                    struct vhca_view *view);
+/*
+ * Find out whether all pages of a range that vhca_mr_find() has accepted can be
+ * written: OK or FAULT.
+ */
+enum vhca_mem_result vhca_mr_probe(struct qhca_engine *e,
+                                   const struct vhca_mr *mr, uint64_t addr,
+                                   uint64_t len);
+/* After FAULT: @more bytes behind those of the access will be needed, too. */
+static inline void vhca_miss_extend(struct qhca_engine *e, uint64_t more)
+{
+    e->memory->miss.len += more;
+}
 /* 8-byte atomics at an aligned address that vhca_mr_check() has accepted. */
 enum vhca_mem_result vhca_mr_cas(struct qhca_engine *e,
                                  const struct vhca_mr *mr, uint64_t addr,
@@ -169,6 +206,40 @@ enum qhca_cqe_status vhca_mr_fast_reg(struct qhca_engine *e,
  */
 bool vhca_mr_invalidate(struct qhca_engine *e, const struct vhca_key_user *user,
                         uint32_t key, bool remote);
+
+/* ---- pages.c: regions of type ODP ---- */
+
+/* Start with no pages for @bytes from the first page on. */
+void vhca_pages_init(struct vhca_pages *t, uint64_t bytes, uint8_t shift);
+/* Set page @i to @page, not 0; returns QHCA_OK or an error. */
+int vhca_pages_set(struct qhca_engine *e, struct vhca_pages *t, uint64_t i,
+                   uint64_t page);
+/*
+ * Make pages absent. Returns QHCA_OK, or QHCA_AGAIN if the budget ended first,
+ * which it cannot with @all.
+ */
+int vhca_pages_clear(struct qhca_engine *e, struct vhca_pages *t,
+                     uint64_t first, uint64_t num, bool all);
+/* Whether @page can be one of a region with pages of that size. */
+bool vhca_page_ok(uint64_t page, uint8_t shift);
+/*
+ * Use the range at @off, counted from the first page. These count failures to
+ * read, as vhca_mr_read() does.
+ */
+enum vhca_mem_result vhca_pages_copy(struct qhca_engine *e,
+                                     const struct vhca_mr *mr, uint64_t off,
+                                     uint8_t *buf, size_t len, bool write);
+bool vhca_pages_view(struct qhca_engine *e, const struct vhca_mr *mr,
+                     uint64_t off, size_t len, struct vhca_view *view);
+/* Find the DMA address of the byte at @off, to be written. */
+enum vhca_mem_result vhca_pages_addr(struct qhca_engine *e,
+                                     const struct vhca_mr *mr, uint64_t off,
+                                     uint64_t *addr);
+enum vhca_mem_result vhca_pages_probe(struct qhca_engine *e,
+                                      const struct vhca_mr *mr, uint64_t off,
+                                      uint64_t len);
+/* Walk over the pages of @mr in a saved state. */
+void vhca_pages_walk(struct vhca_snap *s, struct vhca_mr *mr);
 
 /* ---- mw.c ---- */
 
@@ -231,6 +302,17 @@ enum vhca_mem_result vhca_segs_write(struct qhca_engine *e,
 void vhca_segs_view(struct qhca_engine *e, const struct vhca_key_user *user,
                     const struct vhca_seg *segs, unsigned n, uint64_t off,
                     size_t len, struct vhca_view *view);
+/*
+ * Find out whether the pages of a range of the list can be written, as far as
+ * its keys allow that. Returns OK or FAULT.
+ */
+enum vhca_mem_result vhca_segs_probe(struct qhca_engine *e,
+                                     const struct vhca_key_user *user,
+                                     const struct vhca_seg *segs, unsigned n,
+                                     uint64_t off, uint64_t len);
+/* Whether a segment is in a region of type ODP. */
+bool vhca_segs_paged(const struct qhca_engine *e, const struct vhca_seg *segs,
+                     unsigned n);
 /* Whether the key of each non-empty segment gives @access to all of it. */
 bool vhca_segs_check(struct qhca_engine *e, const struct vhca_key_user *user,
                      const struct vhca_seg *segs, unsigned n, uint16_t access);

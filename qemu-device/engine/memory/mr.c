@@ -48,6 +48,23 @@ static int check_translation(const struct qhca_cmd_reg_mr *r)
     return QHCA_OK;
 }
 
+/* The same for type ODP, whose pages come later. */
+static int check_odp(const struct qhca_cmd_reg_mr *r)
+{
+    uint64_t iova = le64toh(r->iova), length = le64toh(r->length);
+
+    if (!length || length > QHCA_ODP_SIZE_MAX - le32toh(r->offset)) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (length - 1 > UINT64_MAX - iova ||
+        r->buf.block_shift < QHCA_BLOCK_SHIFT_MIN ||
+        r->buf.block_shift > QHCA_BLOCK_SHIFT_MAX ||
+        le32toh(r->offset) >= 1ull << r->buf.block_shift) {
+        return QHCA_ERR_PARAM;
+    }
+    return QHCA_OK;
+}
+
 /* For a region of type FAST the length is a number of blocks. */
 static int check_fast(const struct qhca_cmd_reg_mr *r)
 {
@@ -71,6 +88,8 @@ int vhca_mr_check_reg(const struct qhca_cmd_reg_mr *r)
         return access & ~QHCA_ACCESS_LOCAL_WRITE ? QHCA_ERR_PARAM : QHCA_OK;
     case QHCA_MR_FAST:
         return check_fast(r);
+    case QHCA_MR_ODP:
+        return check_odp(r);
     default:
         return QHCA_ERR_PARAM;
     }
@@ -93,6 +112,15 @@ static int set_translation(struct qhca_engine *e, struct vhca_cmd_ctx *c,
     return status;
 }
 
+static int set_odp(struct vhca_mr *mr, const struct qhca_cmd_reg_mr *r)
+{
+    mr->iova = le64toh(r->iova);
+    mr->length = le64toh(r->length);
+    mr->offset = le32toh(r->offset);
+    vhca_pages_init(&mr->pages, mr->offset + mr->length, r->buf.block_shift);
+    return QHCA_OK;
+}
+
 static int init_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c,
                    struct vhca_mr *mr)
 {
@@ -109,6 +137,9 @@ static int init_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c,
     status = vhca_mr_check_reg(r);
     if (status != QHCA_OK || mr->type == QHCA_MR_DMA) {
         return status;
+    }
+    if (mr->type == QHCA_MR_ODP) {
+        return set_odp(mr, r);
     }
     /*
      * Reserve room for the addresses, so that REG_MR cannot run out of memory.
@@ -181,7 +212,9 @@ int vhca_do_rereg_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (!mr || mr->window) {
         return QHCA_ERR_OBJ;
     }
-    if (r->rereg == 0 || r->rereg & ~all || mr->type != QHCA_MR_MEM) {
+    if (r->rereg == 0 || r->rereg & ~all ||
+        (mr->type != QHCA_MR_MEM &&
+         (mr->type != QHCA_MR_ODP || r->rereg & QHCA_REREG_TRANS))) {
         return QHCA_ERR_PARAM;
     }
     if (mr->windows) {
@@ -211,7 +244,11 @@ void vhca_mr_del_key(struct qhca_engine *e, struct vhca_mr *mr)
 static void free_mr(struct qhca_engine *e, struct vhca_mr *mr)
 {
     vhca_mr_del_key(e, mr);
-    vhca_mem_release(e, &mr->mem);
+    if (mr->type == QHCA_MR_ODP) {
+        vhca_pages_clear(e, &mr->pages, 0, mr->pages.num, true);
+    } else {
+        vhca_mem_release(e, &mr->mem);
+    }
     free(mr);
 }
 
@@ -226,6 +263,10 @@ int vhca_do_dereg_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     }
     if (mr->windows) {
         return QHCA_ERR_BUSY;           /* F-009 */
+    }
+    if (mr->type == QHCA_MR_ODP &&
+        vhca_pages_clear(e, &mr->pages, 0, mr->pages.num, false) != QHCA_OK) {
+        return QHCA_AGAIN;
     }
     free_mr(e, mr);
     return QHCA_OK;

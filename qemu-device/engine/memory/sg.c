@@ -35,6 +35,9 @@ static enum vhca_mem_result copy(struct qhca_engine *e,
         result = !mr ? QHCA_MEM_DENIED :
                  write ? vhca_mr_write(e, mr, addr, buf, part) :
                          vhca_mr_read(e, mr, addr, buf, part);
+        if (result == QHCA_MEM_FAULT) {
+            vhca_miss_extend(e, segs->length - off - part);
+        }
         off = 0;
         buf += part;
         len -= part;
@@ -82,6 +85,46 @@ void vhca_segs_view(struct qhca_engine *e, const struct vhca_key_user *user,
         off = 0;
         len -= part;
     }
+}
+
+enum vhca_mem_result vhca_segs_probe(struct qhca_engine *e,
+                                     const struct vhca_key_user *user,
+                                     const struct vhca_seg *segs, unsigned n,
+                                     uint64_t off, uint64_t len)
+{
+    enum vhca_mem_result result = QHCA_MEM_OK;
+
+    for (; n > 0 && len > 0 && result == QHCA_MEM_OK; segs++, n--) {
+        if (off >= segs->length) {
+            off -= segs->length;
+            continue;
+        }
+
+        uint64_t part = MIN_OF(segs->length - off, len);
+        const struct vhca_mr *mr = wraps(segs) ? NULL :
+            vhca_mr_find(e, user, segs->lkey, segs->addr + off, part,
+                         QHCA_ACCESS_LOCAL_WRITE);
+
+        if (mr) {
+            result = vhca_mr_probe(e, mr, segs->addr + off, part);
+        }
+        off = 0;
+        len -= part;
+    }
+    return result;
+}
+
+bool vhca_segs_paged(const struct qhca_engine *e, const struct vhca_seg *segs,
+                     unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        const struct vhca_mr *mr = vhca_mr_get(e, segs[i].lkey);
+
+        if (mr && mr->type == QHCA_MR_ODP) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool vhca_segs_check(struct qhca_engine *e, const struct vhca_key_user *user,

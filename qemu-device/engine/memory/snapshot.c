@@ -12,7 +12,7 @@ static const struct vhca_snap_kind pd_kind = {
 static const struct vhca_snap_field mr_fields[] = {
     QHCA_SNAP_ANY(struct vhca_mr, key),
     QHCA_SNAP_ANY(struct vhca_mr, access),
-    QHCA_SNAP_MAX(struct vhca_mr, type, QHCA_MR_FAST),
+    QHCA_SNAP_MAX(struct vhca_mr, type, QHCA_MR_ODP),
     QHCA_SNAP_MAX(struct vhca_mr, window, QHCA_MW_2B),
     QHCA_SNAP_ANY(struct vhca_mr, iova),
     QHCA_SNAP_ANY(struct vhca_mr, length),
@@ -31,11 +31,12 @@ static uint64_t extent(const struct vhca_mr *mr)
 static bool region_ok(const struct vhca_mr *mr, uint64_t length)
 {
     bool fast = mr->type == QHCA_MR_FAST;
+    bool odp = mr->type == QHCA_MR_ODP;
     const struct qhca_cmd_reg_mr r = {
         .iova = htole64(mr->iova), .length = htole64(length),
         .offset = htole32(mr->offset), .type = mr->type,
         .access = fast ? 0 : htole16(mr->access),
-        .buf.block_shift = mr->mem.block_shift,
+        .buf.block_shift = odp ? mr->pages.shift : mr->mem.block_shift,
     };
 
     return vhca_mr_check_reg(&r) == QHCA_OK;
@@ -90,8 +91,15 @@ static void walk_memory(struct vhca_snap *s, struct vhca_mr *mr)
     }
     if (mr->type == QHCA_MR_MEM) {
         vhca_snap_mem(s, &mr->mem, extent(mr));
+    } else if (mr->type == QHCA_MR_ODP) {
+        mr->pages.shift = (uint8_t)vhca_snap_num(s, "page_shift",
+                                                 mr->pages.shift, 1,
+                                                 QHCA_BLOCK_SHIFT_MAX);
     }
-    vhca_snap_check(s, region_ok(mr, mr->length), "region");
+    if (vhca_snap_check(s, region_ok(mr, mr->length), "region") &&
+        mr->type == QHCA_MR_ODP) {
+        vhca_pages_walk(s, mr);
+    }
 }
 
 /* Windows are loaded unbound; walk_bindings() binds them. */
@@ -120,6 +128,11 @@ static void walk_mr(struct vhca_snap *s, void *obj)
                                     m->mr.used - m->num_mw < QHCA_MAX_MR),
                     "number of them");
     walk_memory(s, mr);
+    if (s->load && s->bad && mr->type == QHCA_MR_ODP) {
+        /* Nobody else will: what is left must be memory. */
+        vhca_pages_clear(s->e, &mr->pages, 0, mr->pages.num, true);
+        memset(&mr->mem, 0, sizeof(mr->mem));
+    }
 }
 
 static void enlist_mr(struct qhca_engine *e, void *obj, uint32_t number)

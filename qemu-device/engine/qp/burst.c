@@ -39,9 +39,10 @@ bool vhca_burst_in_place(struct vhca_burst *burst, uint32_t mtu, uint64_t left)
     return view->len > 0;
 }
 
-bool vhca_scatter(struct qhca_engine *e, const struct vhca_key_user *user,
-                  const struct vhca_seg *segs, unsigned n, uint64_t off,
-                  const struct roce_packet *p)
+enum vhca_mem_result vhca_scatter(struct qhca_engine *e,
+                                  const struct vhca_key_user *user,
+                                  const struct vhca_seg *segs, unsigned n,
+                                  uint64_t off, const struct roce_packet *p)
 {
     enum vhca_mem_result result = QHCA_MEM_OK;
     struct vhca_piece at;
@@ -51,8 +52,5 @@ bool vhca_scatter(struct qhca_engine *e, const struct vhca_key_user *user,
         at = roce_piece(p, i, done);
         result = vhca_segs_write(e, user, segs, n, off + done, at.base, at.len);
     }
-    if (p->num_psn == 1 && result != QHCA_MEM_OK) {
-        vhca_write_counted(e, result);
-    }
-    return result == QHCA_MEM_OK;
+    return p->num_psn == 1 ? vhca_write_counted(e, result) : result;
 }

@@ -32,12 +32,12 @@ uint8_t *vhca_burst_payload(struct vhca_burst *burst, size_t len);
  */
 bool vhca_burst_in_place(struct vhca_burst *burst, uint32_t mtu, uint64_t left);
 /*
- * Scatter the payload of @p over @segs, from byte @off on. Returns false if a
- * segment cannot be written, which is not counted if @p stands for several
- * packets.
+ * Scatter the payload of @p over @segs, from byte @off on. A failure is not
+ * counted if @p stands for several packets.
  */
-bool vhca_scatter(struct qhca_engine *e, const struct vhca_key_user *user,
-                  const struct vhca_seg *segs, unsigned n, uint64_t off,
-                  const struct roce_packet *p);
+enum vhca_mem_result vhca_scatter(struct qhca_engine *e,
+                                  const struct vhca_key_user *user,
+                                  const struct vhca_seg *segs, unsigned n,
+                                  uint64_t off, const struct roce_packet *p);
 
 #endif /* QHCA_ENGINE_QP_BURST_H */

@@ -31,10 +31,11 @@ struct vhca_requester {
     bool rewound;               /* has gone back to this una_psn already */
     uint8_t graces;             /* timeouts in a row that did not count */
     bool rnr_wait;
+    bool page_wait;             /* the WR at the cursor waits for a page */
     bool stopped;               /* a WR has failed: start no other */
     bool flushing;              /* left SQE before all WRs were flushed, */
     uint32_t flush_to;          /* which end here */
-    struct vhca_timer timer;    /* ACK timer, or the RNR wait */
+    struct vhca_timer timer;    /* ACK timer, or the RNR or page wait */
 };
 
 /* A request that can be replayed: READ, atomic, FLUSH or ATOMIC WRITE. */
@@ -87,6 +88,8 @@ struct vhca_responder {
     uint8_t fail_event;         /* event to raise when the NAK has been sent */
     bool comm_est;              /* COMM_EST has been raised since RTR */
     bool ack_owed;              /* an ACK up to ePSN, until the turn ends */
+    bool page_wait;             /* the first response waits for a page, */
+    bool page_denied;           /* or will not get it */
     uint32_t q_head, q_tail;    /* of queue */
     uint32_t rd_pending;        /* entries of res not yet answered */
     uint32_t res_last;          /* latest entry of res */

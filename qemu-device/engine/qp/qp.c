@@ -126,6 +126,29 @@ void vhca_qp_check_drained(struct qhca_engine *e, struct vhca_qp *qp)
     }
 }
 
+void vhca_qp_page_fault(struct qhca_engine *e, struct vhca_qp *qp,
+                        enum qhca_page_fault_kind kind, uint32_t at,
+                        uint8_t why)
+{
+    const struct vhca_miss *miss = &e->memory->miss;
+    struct vhca_page_fault *f = &qp->fault[kind];
+    bool same = f->open && f->at == at && f->miss.key == miss->key &&
+                f->miss.off >> miss->shift == miss->off >> miss->shift &&
+                f->miss.write == miss->write;
+
+    vhca_count_qp(e, qp, QHCA_CNT_PAGE_FAULT, 1);
+    vhca_trace_page_fault(e, qp->qpn, kind, miss->key, miss->off);
+    f->sn += !same;
+    f->miss = *miss;
+    f->at = at;
+    f->why = why;
+    if (!f->open || e->now - f->told >= QHCA_PAGE_WAIT_NS) {
+        f->open = true;
+        f->told = e->now;
+        vhca_event(e, &qp->async, QHCA_EVENT_PAGE_FAULT);
+    }
+}
+
 /* States in which a doorbell means anything. */
 static const bool takes_sq[] = {
     [QHCA_QPS_RTS] = true, [QHCA_QPS_SQD] = true, [QHCA_QPS_SQE] = true,

@@ -20,11 +20,28 @@
 #define QHCA_WQ_LOG_MAX     14
 #define QHCA_MAX_MSG        (1u << 31)
 #define QHCA_MAX_CNTSET     4096u
+/* After so long a page fault that meets no answer is met and reported again. */
+#define QHCA_PAGE_WAIT_NS   1000000u
 
 /* Packets that may cross to another QP at once. */
 #define QHCA_SPAN           64u
 /* Frames that a request leaves free, so that responses always find room. */
 #define QHCA_TX_RESERVE     64u
+
+/*
+ * struct vhca_page_fault - the last page fault of a kind
+ * @told: when the driver got an event for it
+ * @at: the index of the WQE, or the PSN of the request, that needs the page
+ * @why: SEND, REQUEST: what it fails with if the page is denied
+ * @open: the driver has not answered it
+ */
+struct vhca_page_fault {
+    struct vhca_miss miss;
+    uint64_t told;
+    uint32_t sn, at;
+    uint8_t why;
+    bool open;
+};
 
 /*
  * struct vhca_qp - a QP; members that its type does not have are NULL
@@ -55,6 +72,7 @@ struct vhca_qp {
     struct vhca_wq sq;
     struct vhca_requester req;
     struct vhca_responder rsp;
+    struct vhca_page_fault fault[QHCA_PAGE_KINDS];
 };
 
 /*
@@ -101,6 +119,13 @@ void vhca_qp_tx_ready(struct qhca_engine *e);
  * in ERR.
  */
 void vhca_qp_error(struct qhca_engine *e, struct vhca_qp *qp, unsigned event);
+/*
+ * Report the page fault that an access has just met, if the driver does not
+ * know of it; for the rest see struct vhca_page_fault.
+ */
+void vhca_qp_page_fault(struct qhca_engine *e, struct vhca_qp *qp,
+                        enum qhca_page_fault_kind kind, uint32_t at,
+                        uint8_t why);
 /* Raise SQ_DRAINED if it is owed and the send queue is quiet. */
 void vhca_qp_check_drained(struct qhca_engine *e, struct vhca_qp *qp);
 /* The doorbells of the send and the receive queue. */
@@ -189,6 +214,9 @@ static inline void vhca_count_qp(struct qhca_engine *e,
 void vhca_cntset_bind(struct vhca_qp *qp, struct vhca_cntset *set);
 
 /* ---- snapshot.c ---- */
+
+/* Version of the section of QPs that introduced page faults. */
+#define QHCA_SNAP_ODP   2u
 
 /*
  * Walk over a queue; the caller checks its parameters. On load @wq is empty

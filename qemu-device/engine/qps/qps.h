@@ -31,6 +31,11 @@ void vhca_qps_walk(struct vhca_snap *s);
 /* Check that timers run exactly if they have to. */
 void vhca_qps_check_timers(struct vhca_snap *s);
 
+/* ---- pages.c ---- */
+
+/* Walk over the page faults of a QP, last. */
+void vhca_page_faults_walk(struct vhca_snap *s, struct vhca_qp *qp);
+
 /* ---- create.c, modify.c ---- */
 
 /* Set up lists and timer of a new QP, which is zeroed before. */

@@ -20,7 +20,7 @@ static const struct vhca_snap_field qp_fields[] = {
     QHCA_SNAP_RAW(struct vhca_qp, attr),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_qp, 4880);
+QHCA_SNAP_KNOWS(struct vhca_qp, 5024);
 
 /* ---- the objects it refers to ---- */
 
@@ -125,6 +125,9 @@ static void walk_parts(struct vhca_snap *s, struct vhca_qp *qp)
     }
     if (!s->bad) {
         vhca_requester_walk(s, qp);
+    }
+    if (!s->bad) {
+        vhca_page_faults_walk(s, qp);
     }
 }
 

@@ -16,6 +16,7 @@ void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp)
     vhca_requester_forget(e, qp);
     memset(&qp->req, 0, sizeof(qp->req));
     memset(&qp->rsp, 0, sizeof(qp->rsp));
+    memset(qp->fault, 0, sizeof(qp->fault));
     qp->req.timer.fn = vhca_requester_timeout;
     qp->sq.pi = qp->sq.next = qp->sq.ci = 0;
     qp->rq.pi = qp->rq.ci = 0;

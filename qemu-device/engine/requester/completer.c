@@ -129,6 +129,16 @@ static bool end_of_read(struct qhca_engine *e, struct vhca_qp *qp,
     return true;
 }
 
+/*
+ * A response has met an absent page. It is as good as lost: ask for it again
+ * when the page is there.
+ */
+static void lose_response(struct qhca_engine *e, struct vhca_qp *qp)
+{
+    vhca_requester_rewind(e, qp);
+    vhca_requester_park(e, qp);
+}
+
 /* Returns how many of the packets in @p have been taken. */
 static uint32_t take_read_data(struct qhca_engine *e, struct vhca_qp *qp,
                                const struct vhca_swr *wr,
@@ -136,6 +146,7 @@ static uint32_t take_read_data(struct qhca_engine *e, struct vhca_qp *qp,
 {
     uint32_t n = psn_add(p->psn, -wr->first_psn);
     uint64_t at = (uint64_t)n * qp->mtu;
+    enum vhca_mem_result result = QHCA_MEM_OK;
     struct roce_packet first;
     bool last;
 
@@ -149,13 +160,19 @@ static uint32_t take_read_data(struct qhca_engine *e, struct vhca_qp *qp,
         return 1;
     }
     if (p->num_psn > 1 &&
-        !vhca_scatter(e, &qp->user, wr->seg, wr->num_seg, at, p)) {
+        vhca_scatter(e, &qp->user, wr->seg, wr->num_seg, at, p)) {
         first = roce_first_of(p);
         p = &first;
         last = false;
     }
-    if (p->num_psn == 1 &&
-        !vhca_scatter(e, &qp->user, wr->seg, wr->num_seg, at, p)) {
+    if (p->num_psn == 1) {
+        result = vhca_scatter(e, &qp->user, wr->seg, wr->num_seg, at, p);
+    }
+    if (result == QHCA_MEM_FAULT) {
+        lose_response(e, qp);
+        return 1;
+    }
+    if (result != QHCA_MEM_OK) {
         vhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
         return 1;
     }
@@ -192,6 +209,7 @@ static uint32_t rx_read_response(struct qhca_engine *e, struct vhca_qp *qp,
 static void rx_atomic_response(struct qhca_engine *e, struct vhca_qp *qp,
                                const struct roce_packet *p)
 {
+    enum vhca_mem_result result;
     struct vhca_swr *wr;
 
     if (!accept_before(e, qp, p->psn)) {
@@ -205,9 +223,13 @@ static void rx_atomic_response(struct qhca_engine *e, struct vhca_qp *qp,
     /* Memory holds the value in the guest's byte order (F-021). */
     uint64_t orig = htole64(p->atomic_orig);
 
-    if (vhca_write_counted(e, vhca_segs_write(e, &qp->user, wr->seg,
-                                              wr->num_seg, 0, &orig,
-                                              sizeof(orig))) != QHCA_MEM_OK) {
+    result = vhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, 0, &orig,
+                             sizeof(orig));
+    if (result == QHCA_MEM_FAULT) {
+        lose_response(e, qp);
+        return;
+    }
+    if (vhca_write_counted(e, result) != QHCA_MEM_OK) {
         vhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
         return;
     }

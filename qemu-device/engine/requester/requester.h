@@ -47,6 +47,7 @@ struct vhca_swr {
     uint8_t flags;              /* QHCA_WQE_* */
     uint8_t fail;               /* status to fail with once it is the oldest */
     bool executed;              /* without packets: it has been executed */
+    bool paged;                 /* its result goes to a region of type ODP */
     union {
         struct vhca_memop memop;
         struct vhca_seg seg[QHCA_MAX_SEND_SGE];
@@ -120,6 +121,28 @@ void vhca_swr_view(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct vhca_swr *wr, uint64_t off, size_t len,
                    struct vhca_view *view);
 
+/* ---- build.c ---- */
+
+/*
+ * Build the packet at the cursor in @burst, or up to @max of its message if
+ * they go across; nothing else changes. Returns false if its buffers have
+ * become inaccessible and the WR has failed, or waits for a page.
+ */
+bool vhca_requester_next(struct qhca_engine *e, struct vhca_qp *qp,
+                         uint32_t max, struct vhca_burst *burst);
+/* Return the PSNs, from the cursor on, that one READ request asks for. */
+uint32_t vhca_read_piece(const struct vhca_qp *qp, const struct vhca_swr *wr);
+/*
+ * Packets between the oldest unacknowledged one and the cursor. What the peer
+ * will send does not count: max_rd_atomic limits READs, however long they are.
+ */
+static inline uint32_t vhca_requester_unacked(const struct vhca_requester *r)
+{
+    uint32_t n = psn_add(r->snd_psn, -r->una_psn);
+
+    return n - MIN_OF(n, r->read_psns);
+}
+
 /* ---- requester.c ---- */
 
 /* Return the number of packets of @wr. */
@@ -129,13 +152,6 @@ uint32_t vhca_swr_packets(const struct vhca_qp *qp, const struct vhca_swr *wr);
  * whether there is a packet to send now, for vhca_requester_next().
  */
 bool vhca_requester_poll(struct qhca_engine *e, struct vhca_qp *qp);
-/*
- * Build the packet at the cursor in @burst, or up to @max of its message if
- * they go across; nothing else changes. Returns false if its buffers have
- * become inaccessible and the WR has failed.
- */
-bool vhca_requester_next(struct qhca_engine *e, struct vhca_qp *qp,
-                         uint32_t max, struct vhca_burst *burst);
 /*
  * Advance the cursor after @burst has been sent. For an unreliable service this
  * can complete the WR, and its owner may then reuse the buffers.
@@ -164,6 +180,14 @@ void vhca_requester_rewind(struct qhca_engine *e, struct vhca_qp *qp);
 void vhca_requester_retry(struct qhca_engine *e, struct vhca_qp *qp);
 /* (Re)start the ACK timer, or stop it if nothing is outstanding. */
 void vhca_requester_timer(struct qhca_engine *e, struct vhca_qp *qp);
+/* The WR at the cursor waits for the page that was just found absent. */
+void vhca_requester_park(struct qhca_engine *e, struct vhca_qp *qp);
+/*
+ * Answer the open page fault of the requester: go on, or fail the WR that met
+ * it.
+ */
+void vhca_requester_resume(struct qhca_engine *e, struct vhca_qp *qp,
+                           bool deny);
 /* The function of req.timer. */
 void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t);
 

@@ -40,8 +40,8 @@ void vhca_requester_timer(struct qhca_engine *e, struct vhca_qp *qp)
 {
     struct vhca_requester *r = &qp->req;
 
-    if (r->rnr_wait) {
-        return;                 /* the timer runs for the RNR wait (D-033) */
+    if (r->rnr_wait || r->page_wait) {
+        return;                 /* the timer runs for that (D-033) */
     }
     /* The turn in which the QP has failed may still get here. */
     if (r->max_psn == r->una_psn || !qp->attr.timeout ||
@@ -76,8 +76,8 @@ void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t)
 {
     struct vhca_qp *qp = container_of(t, struct vhca_qp, req.timer);
 
-    if (qp->req.rnr_wait) {
-        qp->req.rnr_wait = false;
+    if (qp->req.rnr_wait || qp->req.page_wait) {
+        qp->req.rnr_wait = qp->req.page_wait = false;
         vhca_requester_timer(e, qp);
         vhca_qp_schedule(e, qp);
         return;
@@ -95,4 +95,40 @@ void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t)
     }
     vhca_count_qp(e, qp, QHCA_CNT_TIMEOUT, 1);
     vhca_requester_retry(e, qp);
+}
+
+/* ---- page faults ---- */
+
+/*
+ * ACKs go on arriving, but nothing is sent and no ACK is missed. If nobody
+ * answers the fault, it is met again.
+ */
+void vhca_requester_park(struct qhca_engine *e, struct vhca_qp *qp)
+{
+    struct vhca_requester *r = &qp->req;
+
+    r->page_wait = true;
+    vhca_qp_page_fault(e, qp, QHCA_PAGE_SEND, r->snd_wqe,
+                       QHCA_WC_LOC_PROT_ERR);
+    if (!r->rnr_wait) {
+        vhca_timer_set(e, &r->timer, e->now + QHCA_PAGE_WAIT_NS);
+    }
+}
+
+void vhca_requester_resume(struct qhca_engine *e, struct vhca_qp *qp, bool deny)
+{
+    const struct vhca_page_fault *f = &qp->fault[QHCA_PAGE_SEND];
+    struct vhca_requester *r = &qp->req;
+
+    if (!r->page_wait || qp->state == QHCA_QPS_ERR) {
+        return;
+    }
+    r->page_wait = false;
+    vhca_requester_timer(e, qp);
+    if (deny && f->at - qp->sq.ci < qp->sq.next - qp->sq.ci) {
+        vhca_swr_at(qp, f->at)->fail = f->why;
+        r->stopped = true;
+        vhca_sq_fail_oldest(e, qp);
+    }
+    vhca_qp_schedule(e, qp);
 }

@@ -21,6 +21,7 @@ static const struct vhca_snap_field req_fields[] = {
     QHCA_SNAP_FLAG(struct vhca_requester, rewound),
     QHCA_SNAP_MAX(struct vhca_requester, graces, QHCA_MAX_GRACES),
     QHCA_SNAP_FLAG(struct vhca_requester, rnr_wait),
+    QHCA_SNAP_SINCE(QHCA_SNAP_ODP, struct vhca_requester, page_wait, 1),
     QHCA_SNAP_FLAG(struct vhca_requester, stopped),
     QHCA_SNAP_FLAG(struct vhca_requester, flushing),
     QHCA_SNAP_ANY(struct vhca_requester, flush_to),
@@ -53,6 +54,7 @@ static const struct vhca_snap_field swr_fields[] = {
     QHCA_SNAP_ANY(struct vhca_swr, flags),
     QHCA_SNAP_MAX(struct vhca_swr, fail, QHCA_WC_GENERAL_ERR),
     QHCA_SNAP_FLAG(struct vhca_swr, executed),
+    QHCA_SNAP_SINCE(QHCA_SNAP_ODP, struct vhca_swr, paged, 1),
     { 0 }
 };
 QHCA_SNAP_KNOWS(struct vhca_swr, 656);
@@ -231,7 +233,7 @@ static bool cursor_rests(const struct vhca_qp *qp)
 
     return r->snd_wqe == sq->ci && r->snd_psn == r->next_psn &&
            r->max_psn == r->next_psn && r->una_psn == r->next_psn &&
-           !r->stopped && !r->rnr_wait &&
+           !r->stopped && !r->rnr_wait && !r->page_wait &&
            (!r->flushing || sq->next - sq->ci <= r->flush_to - sq->ci);
 }
 
@@ -315,10 +317,11 @@ bool vhca_requester_timer_ok(const struct vhca_qp *qp)
     const struct vhca_requester *r = &qp->req;
 
     if (!r->timer.pos) {
-        return !r->rnr_wait || !is_sending(qp);
+        return !(r->rnr_wait || r->page_wait) || !is_sending(qp);
     }
-    return is_sending(qp) && vhca_qp_is(qp, QHCA_RELIABLE) &&
-           (r->rnr_wait || r->una_psn != r->max_psn);
+    return is_sending(qp) &&
+           (r->page_wait || (vhca_qp_is(qp, QHCA_RELIABLE) &&
+                             (r->rnr_wait || r->una_psn != r->max_psn)));
 }
 
 const struct vhca_snap_ref vhca_requester_timer_ref = {

@@ -73,7 +73,7 @@ static void parse_send_header(const struct qhca_sq_wqe *w, struct vhca_swr *wr)
     wr->imm = w->imm;
     wr->inv_key = le32toh(w->inv_key);
     wr->fail = 0;
-    wr->executed = false;
+    wr->executed = wr->paged = false;
     wr->raddr = le64toh(w->rdma.addr);
     wr->rkey = le32toh(w->rdma.rkey);
     wr->srqn = le32toh(w->rdma.srqn) & QHCA_OBJ_MASK;

@@ -14,6 +14,7 @@ const struct vhca_refusal vhca_refusals[] = {
         AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_LOC_QP_OP_ERR,
         "receive WQE breaks a rule"
     },
+    [QHCA_RX_PAGE] = { .name = "absent page" },
     [QHCA_RX_LOST_WR] = {
         AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_FATAL_ERR,
         "receive queue cannot be read"
@@ -59,6 +60,7 @@ enum vhca_rx_result vhca_rx_memory(enum vhca_mem_result result)
         [QHCA_MEM_OK] = QHCA_RX_DONE,
         [QHCA_MEM_DENIED] = QHCA_RX_ACCESS,
         [QHCA_MEM_DMA] = QHCA_RX_MEMORY,
+        [QHCA_MEM_FAULT] = QHCA_RX_PAGE,
     };
 
     return map[result];
@@ -154,6 +156,7 @@ enum vhca_rx_result vhca_rx_send(struct qhca_engine *e, struct vhca_qp *qp,
 {
     enum vhca_rx_result result = vhca_rx_take(e, qp);
     const struct vhca_rwr *rwr = &qp->rsp.rwr;
+    enum vhca_mem_result scattered;
 
     if (result != QHCA_RX_DONE) {
         return result;
@@ -161,9 +164,11 @@ enum vhca_rx_result vhca_rx_send(struct qhca_engine *e, struct vhca_qp *qp,
     if (!vhca_same_mtu(qp, p) || !send_length_ok(qp, p)) {
         return unless_many(p, QHCA_RX_LENGTH);
     }
-    if (!vhca_scatter(e, vhca_recv_user(qp), rwr->seg, rwr->num_seg,
-                      qp->rsp.offset, p)) {
-        return unless_many(p, QHCA_RX_BUFFER);
+    scattered = vhca_scatter(e, vhca_recv_user(qp), rwr->seg, rwr->num_seg,
+                             qp->rsp.offset, p);
+    if (scattered != QHCA_MEM_OK) {
+        return unless_many(p, scattered == QHCA_MEM_FAULT ? QHCA_RX_PAGE :
+                                                            QHCA_RX_BUFFER);
     }
     /* Invalidate after the data has arrived, before the completion (B-070). */
     if ((roce_opcode(p->opcode)->flags & OPF_IETH) &&
@@ -211,6 +216,9 @@ static enum vhca_mem_result write_payload(struct qhca_engine *e,
          i++, n += at.len) {
         at = roce_piece(p, i, n);
         result = vhca_mr_write(e, mr, va + n, at.base, at.len);
+        if (result == QHCA_MEM_FAULT) {
+            vhca_miss_extend(e, s->dma_len - s->offset - n - at.len);
+        }
     }
     return p->num_psn > 1 ? result : vhca_write_counted(e, result);
 }

@@ -58,6 +58,13 @@ static void conclude(struct qhca_engine *e, struct vhca_qp *qp,
         qp->rsp.nak_sent = true;
         vhca_response_ack(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, p->psn);
         break;
+    case QHCA_RX_PAGE:
+        /* The NAK follows when the page is there: there is one for each. */
+        qp->rsp.nak_sent = true;
+        vhca_qp_page_fault(e, qp, QHCA_PAGE_REQUEST, p->psn,
+                           roce_opcode(p->opcode)->op == OP_SEND ?
+                           QHCA_RX_BUFFER : QHCA_RX_ACCESS);
+        break;
     case QHCA_RX_KEY:
         /*
          * A class J fault (IBTA 9.9.6.3): the message itself was fine, so there
@@ -148,6 +155,9 @@ uint32_t vhca_responder_rx(struct qhca_engine *e, struct vhca_qp *qp,
         return in_order(e, qp, p);
     }
     if (ahead < 0) {
+        if (s->page_wait) {
+            vhca_response_resume(e, qp, false);     /* the peer still waits */
+        }
         vhca_responder_duplicate(e, qp, p);
         return 1;
     }
@@ -179,4 +189,24 @@ bool vhca_responder_refuse(struct qhca_engine *e, struct vhca_qp *qp,
         conclude(e, qp, p, (enum vhca_rx_result)why[AETH_CODE(syndrome)]);
     }
     return true;
+}
+
+/* RNR timer code of the NAK after a page fault: 0.01 ms, the shortest. */
+#define PAGE_RNR_TIMER  1
+
+void vhca_responder_resume(struct qhca_engine *e, struct vhca_qp *qp, bool deny)
+{
+    const struct vhca_page_fault *f = &qp->fault[QHCA_PAGE_REQUEST];
+    struct roce_packet p = { .psn = qp->rsp.epsn };
+
+    if (qp->state == QHCA_QPS_ERR || qp->rsp.failing ||
+        f->at != qp->rsp.epsn || !vhca_qp_is(qp, QHCA_RELIABLE)) {
+        return;
+    }
+    if (deny) {
+        refuse(e, qp, &p, (enum vhca_rx_result)f->why);
+    } else {
+        vhca_response_ack(qp, AETH_RNR_NAK | PAGE_RNR_TIMER, p.psn);
+    }
+    vhca_qp_schedule(e, qp);
 }

@@ -20,6 +20,7 @@ enum vhca_rx_result {
     QHCA_RX_NO_WR,              /* no receive WR */
     QHCA_RX_BAD_WR,             /* the receive WQE breaks a rule */
     QHCA_RX_LOST_WR,            /* the receive WQE cannot be read */
+    QHCA_RX_PAGE,               /* a page is absent */
     QHCA_RX_BUFFER,             /* the buffers of the receive WR are bad */
     QHCA_RX_MEMORY,             /* the memory behind the R_Key failed */
     QHCA_RX_SEQUENCE,           /* this opcode cannot come now */
@@ -63,6 +64,12 @@ uint32_t vhca_uc_rx(struct qhca_engine *e, struct vhca_qp *qp,
  */
 bool vhca_responder_refuse(struct qhca_engine *e, struct vhca_qp *qp,
                            const struct roce_packet *p, uint8_t syndrome);
+/*
+ * Answer the open page fault of the request that the QP expects: let the peer
+ * send it again, or refuse it.
+ */
+void vhca_responder_resume(struct qhca_engine *e, struct vhca_qp *qp,
+                           bool deny);
 void vhca_datagram_rx(struct qhca_engine *e, struct vhca_qp *qp,
                       const struct roce_packet *p);
 
@@ -151,9 +158,14 @@ uint32_t vhca_response_recall(struct vhca_qp *qp);
  * request.
  */
 bool vhca_response_add(struct vhca_qp *qp, const struct vhca_response *r);
-static inline bool vhca_response_ready(const struct vhca_qp *qp)
+static inline bool vhca_response_queued(const struct vhca_qp *qp)
 {
     return qp->rsp.q_head != qp->rsp.q_tail;
+}
+/* Whether one can be sent now. */
+static inline bool vhca_response_ready(const struct vhca_qp *qp)
+{
+    return vhca_response_queued(qp) && !qp->rsp.page_wait;
 }
 /*
  * Owe an ACK of everything before the ePSN. It is queued if there are responses
@@ -167,10 +179,13 @@ uint32_t vhca_response_take_ack(struct qhca_engine *e, struct vhca_qp *qp);
 void vhca_response_settle(struct vhca_qp *qp);
 /*
  * Build a packet of the first queued response in @burst, or up to @max that
- * follow each other if they go across; nothing else changes.
+ * follow each other if they go across; nothing else changes. Returns false if
+ * it has to wait for a page.
  */
-void vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
+bool vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
                         struct vhca_burst *burst);
+/* Answer the page fault of the first response. */
+void vhca_response_resume(struct qhca_engine *e, struct vhca_qp *qp, bool deny);
 /* Dequeue what is being sent. A fatal response moves the QP to ERR. */
 void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct vhca_burst *burst);

@@ -22,7 +22,7 @@ static struct vhca_response *waiting_nak(struct vhca_qp *qp)
 {
     struct vhca_response *last = response_at(&qp->rsp, qp->rsp.q_tail - 1);
 
-    return vhca_response_ready(qp) && last->kind == QHCA_RESP_ACK &&
+    return vhca_response_queued(qp) && last->kind == QHCA_RESP_ACK &&
            last->syndrome != AETH_ACK ? last : NULL;
 }
 
@@ -58,7 +58,7 @@ static void put_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
 
 void vhca_response_owe(struct vhca_qp *qp)
 {
-    if (vhca_response_ready(qp)) {
+    if (vhca_response_queued(qp)) {
         vhca_response_ack(qp, AETH_ACK, executed(qp));
     } else {
         qp->rsp.ack_owed = true;
@@ -173,6 +173,7 @@ static enum vhca_mem_result build_read(struct qhca_engine *e,
 {
     uint32_t left = r->length - r->done, len = MIN_OF(qp->mtu, left);
     uint64_t va = r->va + r->done;
+    enum vhca_mem_result result;
     const struct vhca_mr *mr;
     struct vhca_key_user user;
     bool copy, last;
@@ -192,8 +193,14 @@ static enum vhca_mem_result build_read(struct qhca_engine *e,
         return QHCA_MEM_OK;
     }
     mr = vhca_mr_check(e, &user, r->rkey, va, len, QHCA_ACCESS_REMOTE_READ);
-    return mr ? vhca_mr_read(e, mr, va, vhca_burst_payload(burst, len), len) :
-                QHCA_MEM_DENIED;
+    if (!mr || qp->rsp.page_denied) {
+        return QHCA_MEM_DENIED;
+    }
+    result = vhca_mr_read(e, mr, va, vhca_burst_payload(burst, len), len);
+    if (result == QHCA_MEM_FAULT) {
+        vhca_miss_extend(e, left - len);
+    }
+    return result;
 }
 
 static void build_ack(const struct vhca_qp *qp, uint8_t syndrome,
@@ -224,7 +231,7 @@ static bool is_verdict(const struct vhca_burst *burst)
     return (burst->p.opcode & ~SVC_MASK) == RC_ACKNOWLEDGE;
 }
 
-void vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
+bool vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
                         struct vhca_burst *burst)
 {
     const struct vhca_response *r = response_at(&qp->rsp, qp->rsp.q_head);
@@ -235,6 +242,11 @@ void vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
     burst->p.syndrome = AETH_ACK;
     if (r->kind == QHCA_RESP_READ) {
         result = build_read(e, qp, r, max, burst);
+        if (result == QHCA_MEM_FAULT) {
+            qp->rsp.page_wait = true;
+            vhca_qp_page_fault(e, qp, QHCA_PAGE_RESPONSE, r->psn, 0);
+            return false;
+        }
         if (result != QHCA_MEM_OK) {
             build_refusal(qp, r, vhca_rx_memory(result), burst);
         }
@@ -246,6 +258,16 @@ void vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
         burst->fatal = AETH_TYPE(r->syndrome) == AETH_NAK &&
                      r->syndrome != AETH_NAK_SEQ;
         burst->event = qp->rsp.fail_event;
+    }
+    return true;
+}
+
+void vhca_response_resume(struct qhca_engine *e, struct vhca_qp *qp, bool deny)
+{
+    if (qp->rsp.page_wait && qp->state != QHCA_QPS_ERR) {
+        qp->rsp.page_wait = false;
+        qp->rsp.page_denied = deny;
+        vhca_qp_schedule(e, qp);
     }
 }
 
@@ -262,6 +284,7 @@ void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
         return;         /* a fault rule on this response has ended the QP */
     }
     VHCA_ASSERT(s->q_head != s->q_tail);
+    s->page_denied = false;
     if (r->kind == QHCA_RESP_READ && !is_verdict(burst)) {
         r->psn = psn_add(r->psn, burst->p.num_psn);
         r->done += (uint32_t)burst->p.payload_len;

@@ -32,6 +32,10 @@ static void refuse(struct qhca_engine *e, struct vhca_qp *qp,
     bool told = qp->rsp.rwr.taken;
 
     vhca_rx_trace(e, qp, p, why);
+    if (why == QHCA_RX_PAGE) {
+        /* The message is lost, but the next one may find the page. */
+        vhca_qp_page_fault(e, qp, QHCA_PAGE_REQUEST, p->psn, QHCA_RX_ACCESS);
+    }
     if (r->syndrome != AETH_NAK_OP) {
         vhca_count_qp(e, qp, QHCA_CNT_RX_REFUSED, 1);
         drop_message(qp);
@@ -122,18 +126,30 @@ uint32_t vhca_uc_rx(struct qhca_engine *e, struct vhca_qp *qp,
 /* ---- datagrams ---- */
 
 /* Scatter GRH and payload. */
-static bool scatter(struct qhca_engine *e, struct vhca_qp *qp,
-                    const struct roce_packet *p)
+static enum vhca_mem_result scatter(struct qhca_engine *e, struct vhca_qp *qp,
+                                    const struct roce_packet *p)
 {
     const struct vhca_key_user *user = vhca_recv_user(qp);
     const struct vhca_rwr *rwr = &qp->rsp.rwr;
+    enum vhca_mem_result result;
     uint8_t grh[GRH_LEN];
 
     roce_grh(p, grh);
-    return vhca_write_counted(e, vhca_segs_write(e, user, rwr->seg,
-                                                 rwr->num_seg, 0, grh,
-                                                 GRH_LEN)) == QHCA_MEM_OK &&
+    result = vhca_write_counted(e, vhca_segs_write(e, user, rwr->seg,
+                                                   rwr->num_seg, 0, grh,
+                                                   GRH_LEN));
+    return result != QHCA_MEM_OK ? result :
            vhca_scatter(e, user, rwr->seg, rwr->num_seg, GRH_LEN, p);
+}
+
+/* Lose a datagram for which a page is absent; its receive WR can be used. */
+static void lose(struct qhca_engine *e, struct vhca_qp *qp,
+                 const struct roce_packet *p)
+{
+    refuse(e, qp, p, QHCA_RX_PAGE);
+    if (qp->srq) {
+        vhca_srq_give_back(e, qp);
+    }
 }
 
 /*
@@ -154,6 +170,7 @@ void vhca_datagram_rx(struct qhca_engine *e, struct vhca_qp *qp,
 {
     uint64_t total = GRH_LEN + p->payload_len;
     enum vhca_rx_result result = QHCA_RX_LENGTH;
+    enum vhca_mem_result scattered;
 
     if (!((p->payload_len + p->pad) & 3) &&
         p->payload_len <= vhca_port_path_mtu(e)) {
@@ -161,11 +178,18 @@ void vhca_datagram_rx(struct qhca_engine *e, struct vhca_qp *qp,
     }
     if (result != QHCA_RX_DONE) {
         refuse(e, qp, p, result);
-    } else if (total > qp->rsp.rwr.length) {
+        return;
+    }
+    if (total > qp->rsp.rwr.length) {
         too_small(e, qp, p);
-    } else if (!scatter(e, qp, p)) {
-        refuse(e, qp, p, QHCA_RX_BUFFER);
-    } else {
+        return;
+    }
+    scattered = scatter(e, qp, p);
+    if (scattered == QHCA_MEM_OK) {
         vhca_recv_complete(e, qp, p, QHCA_CQE_RECV, (uint32_t)total);
+    } else if (scattered == QHCA_MEM_FAULT) {
+        lose(e, qp, p);
+    } else {
+        refuse(e, qp, p, QHCA_RX_BUFFER);
     }
 }

@@ -226,9 +226,11 @@ void net_run(struct net *n, uint64_t limit)
 {
     uint64_t end = n->clock + limit;
 
-    while (step(n, end)) {
-        continue;
-    }
+    do {
+        if (n->on_step) {
+            n->on_step(n);
+        }
+    } while (step(n, end));
 }
 
 void net_advance(struct net *n, uint64_t ns)

@@ -35,6 +35,9 @@ struct net {
     /* Called for each frame before chance decides; false loses the frame. */
     bool (*filter)(struct net *n, unsigned from, uint8_t *frame, size_t len);
     unsigned sent, lost, doubled, delayed, corrupted;
+    /* Called before each step, for guests that act in between; or NULL. */
+    void (*on_step)(struct net *n);
+    void *opaque;
 };
 
 struct net *net_new(uint64_t seed);

@@ -110,6 +110,9 @@ TELLS(event, ROW(unsigned type, uint32_t obj, uint32_t eqn),
 TELLS(qp_state, ROW(uint32_t qpn, unsigned from, unsigned to),
       "QP %x: %s -> %s", qpn, state_name(from), state_name(to))
 TELLS(fatal, ROW(unsigned reason), "FATAL %u", reason)
+TELLS(page_fault, ROW(uint32_t qpn, unsigned kind, uint32_t key, uint64_t off),
+      "QP %x: page fault of kind %u, key %08x, offset 0x%llx", qpn, kind, key,
+      (unsigned long long)off)
 TELLS(fault, ROW(unsigned rule, uint64_t hits, uint32_t obj),
       "fault: rule %u, hit %llu, object %x", rule, (unsigned long long)hits,
       obj)

@@ -61,13 +61,17 @@ static bool complete(const struct sim *s)
 
 /* ---- what happens ---- */
 
-static void take_events(struct sim *s, struct node *n)
+void sim_take_events(struct sim *s, struct node *n)
 {
     struct qhca_eqe e;
 
     while (eq_next(&n->async, &e)) {
         struct sim_qp *q = NULL;
 
+        if (s->paged && e.type == QHCA_EVENT_PAGE_FAULT) {
+            sim_pages_event(s, n, le32toh(e.obj));
+            continue;
+        }
         sim_see_event(s, &e);
         for (unsigned i = 0; i < s->num_qps; i++) {
             if (s->qp[i].q.n == n && s->qp[i].q.qpn == le32toh(e.obj)) {
@@ -103,7 +107,7 @@ static void toggle_drain(struct sim *s, struct sim_qp *q)
         q->drained_owed = notify;
         s->saw[SIM_SAW_SQD]++;
     } else if (!rc_query(&q->q).sq_draining) {
-        take_events(s, q->q.n);
+        sim_take_events(s, q->q.n);
         if (q->drained_owed) {
             sim_fail(s, "drained, but no event");
         }
@@ -164,11 +168,13 @@ static void set_blocked(struct sim *s, struct guest *g, bool blocked)
 /* WRs posted before RTS are flushed, not executed. */
 static void leave_sqe(struct sim *s, struct sim_qp *q)
 {
-    if (q->may_fail && rc_state(&q->q) == QHCA_QPS_ERR) {
+    int status = rc_set_state(&q->q, QHCA_QPS_RTS);
+
+    if (status && q->may_fail && rc_state(&q->q) == QHCA_QPS_ERR) {
         return;                 /* a bad receive WQE has led to ERR */
     }
     s->saw[SIM_SAW_SQE]++;
-    CHECK_EQ(rc_set_state(&q->q, QHCA_QPS_RTS), 0);
+    CHECK_EQ(status, 0);
     q->flushed = q->posted;
     q->sqe = false;
 }
@@ -192,6 +198,7 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
     if (round == strike_at) {
         strike(s, q);
     }
+    sim_pages_steal(s);
     for (unsigned i = 0; i < s->num_qps; i++) {
         q = &s->qp[i];
         if (!sim_rand(s, 3)) {
@@ -210,7 +217,7 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
         }
     }
     for (unsigned i = 0; i < s->num_nodes; i++) {
-        take_events(s, &s->node[i]);
+        sim_take_events(s, &s->node[i]);
     }
 }
 
@@ -219,6 +226,7 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
 /* Lets all WRs be posted and end; those that cannot end are flushed. */
 static void finish(struct sim *s)
 {
+    sim_pages_prompt(s);
     for (unsigned i = 0; i < s->num_nodes; i++) {
         set_blocked(s, s->node[i].g, false);
     }
@@ -249,7 +257,7 @@ static void finish(struct sim *s)
         }
     }
     for (unsigned i = 0; i < s->num_nodes; i++) {
-        take_events(s, &s->node[i]);
+        sim_take_events(s, &s->node[i]);
     }
 }
 

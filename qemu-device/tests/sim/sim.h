@@ -3,6 +3,7 @@
 #ifndef QHCA_TESTS_SIM_H
 #define QHCA_TESTS_SIM_H
 
+#include "harness/odp.h"
 #include "harness/seen.h"
 #include "harness/srq.h"
 
@@ -39,6 +40,7 @@ enum sim_event {
     SIM_SAW_SQE,                /* a QP leaves SQE */
     SIM_SAW_BAD_RECV,           /* a message meets a bad receive WQE */
     SIM_SAW_COMP,               /* a CQE has raised an event */
+    SIM_SAW_FAULT,              /* a page fault has been answered */
     SIM_EVENTS
 };
 
@@ -143,9 +145,11 @@ enum {
     SIM_STREAM_PAIR,            /* the first of SIM_MAX_PAIRS */
     SIM_STREAM_BOTH = SIM_STREAM_PAIR + SIM_MAX_PAIRS,
     SIM_STREAM_NODES,
+    SIM_STREAM_PAGES,
 };
 
 #define SIM_MAX_KEYS    256
+#define SIM_MAX_OWED    32
 #define SIM_FAST_BLOCKS 20
 
 /* struct sim_key - a window or region of type FAST that a schedule has made */
@@ -164,6 +168,12 @@ struct sim_srq {
     unsigned out;
     unsigned users;             /* QPs that receive from it */
     bool armed;                 /* a limit is set */
+};
+
+/* struct sim_owed - a page fault that the driver has yet to answer */
+struct sim_owed {
+    unsigned node;
+    uint32_t qpn;
 };
 
 struct sim {
@@ -186,6 +196,11 @@ struct sim {
     bool frames;                /* packets are frames in this play */
     bool ruled;                 /* there is a fault rule */
     bool lossy;                 /* the rule loses or delays packets */
+    bool paged;                 /* the regions are of type ODP */
+    bool prompt;                /* page faults are answered at once */
+    struct odp odp[SIM_MAX_NODES];
+    struct sim_owed owed[SIM_MAX_OWED];
+    unsigned num_owed;
     /* End of the SRQs' receive buffers, in each node's region. */
     uint64_t shared_end[SIM_MAX_NODES];
 };
@@ -267,6 +282,8 @@ bool sim_unreliable_complete(const struct sim_qp *q);
 /* Plays a schedule; false: an invariant did not hold, and was reported. */
 bool sim_run(struct sim *s, uint64_t seed, enum sim_kind kind);
 unsigned sim_rand(struct sim *s, unsigned below);
+/* Takes the node's events, and judges them. */
+void sim_take_events(struct sim *s, struct node *n);
 /* Takes the schedule's random numbers from stream @which from here on. */
 void sim_stream(struct sim *s, unsigned which);
 /* Allocates @len bytes of @n's region. */
@@ -330,6 +347,19 @@ void sim_post_send(struct sim *s, struct sim_qp *q, unsigned max);
 void sim_post_recv(struct sim *s, struct sim_qp *q, unsigned max);
 /* Polls both CQs and checks the CQEs against the plan. */
 void sim_poll(struct sim *s, struct sim_qp *q);
+
+/* ---- sim_pages.c ---- */
+
+/* Decides whether the regions of this schedule are of type ODP. */
+void sim_pages_draw(struct sim *s);
+/* Makes the region of node @i one, if so. */
+void sim_pages_setup(struct sim *s, unsigned i);
+/* Page faults of QP @qpn are open. */
+void sim_pages_event(struct sim *s, struct node *n, uint32_t qpn);
+/* Perhaps makes some pages absent. */
+void sim_pages_steal(struct sim *s);
+/* From now on page faults are answered at once. */
+void sim_pages_prompt(struct sim *s);
 
 /* ---- sim_arm.c ---- */
 

@@ -51,12 +51,14 @@ struct guest *sim_both_machine(struct sim *s, unsigned i)
 }
 
 /*
- * How long two devices, or one with limits, take depends on the path of the
- * packets. QPs then wait long for a receive WR, or before they send again.
+ * How long two devices, or one with limits or page faults, take depends on the
+ * path of the packets. QPs then wait long for a receive WR, or before they send
+ * again.
  */
 bool sim_both_slow(const struct sim *s)
 {
-    return s->node[0].g->limited || (s->seen && s->num_nodes > 1);
+    return s->node[0].g->limited ||
+           (s->seen && (s->num_nodes > 1 || s->paged));
 }
 
 /*
@@ -145,7 +147,7 @@ void sim_both_faults(struct sim *s)
     story_say("net", 0, s->net->clock, "%s", text);
     guest_set_faults(q->q.n->g, text);
     s->ruled = true;
-    s->lossy = !strstr(text, "duplicate");
+    s->lossy |= !strstr(text, "duplicate");
 }
 
 /* ---- recording ---- */
@@ -186,6 +188,15 @@ static void forget(const struct sim *s, uint64_t *cnt)
     if (sim_errs(s->kind)) {
         /* A bad WR behind another one may have been read, or not. */
         cnt[QHCA_CNT_BAD_WQE] = cnt[QHCA_CNT_BAD_KEY] = 0;
+    }
+    if (s->paged) {
+        /*
+         * What was sent before a fault, and must be sent again, depends on
+         * time; on a device with limits, so do answers and timeouts.
+         */
+        cnt[QHCA_CNT_PAGE_FAULT] = cnt[QHCA_CNT_TIMEOUT] = 0;
+        cnt[QHCA_CNT_TX_RNR_NAK] = cnt[QHCA_CNT_RX_RNR_NAK] = 0;
+        cnt[QHCA_CNT_TX_NAK_SEQ] = cnt[QHCA_CNT_RX_NAK_SEQ] = 0;
     }
     if (s->lossy) {
         /*

@@ -18,7 +18,7 @@ const char *const sim_kind_name[SIM_KINDS] = {
 #define SAW(event)      (1u << SIM_SAW_##event)
 
 const unsigned sim_must_see[SIM_KINDS] = {
-    [SIM_PLAIN] = SAW(COMP),
+    [SIM_PLAIN] = SAW(COMP) | SAW(FAULT),
     [SIM_DRAIN] = SAW(SQD) | SAW(DRAINING) | SAW(DRAINED) | SAW(RESUMED),
     [SIM_PRESSURE] = SAW(REFUSED),
     [SIM_CUT] = SAW(STRIKE) | SAW(ERROR) | SAW(FLUSH),
@@ -41,4 +41,5 @@ const char *const sim_event_name[SIM_EVENTS] = {
     [SIM_SAW_SQE] = "RTS after SQE",
     [SIM_SAW_BAD_RECV] = "a bad receive WQE",
     [SIM_SAW_COMP] = "an event of a CQ",
+    [SIM_SAW_FAULT] = "a page fault",
 };

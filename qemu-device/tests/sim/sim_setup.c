@@ -45,6 +45,7 @@ static void recycle(struct sim *s, unsigned i)
                       REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE |
                       QHCA_ACCESS_MW_BIND);
     s->used[i] = 0;
+    sim_pages_setup(s, i);
 }
 
 static void setup_net(struct sim *s)
@@ -80,7 +81,11 @@ static uint8_t random_type(struct sim *s)
         QHCA_QPT_UD, QHCA_QPT_XRC_INI,
     };
 
-    return types[sim_rand(s, ARRAY_SIZE(types))];
+    uint8_t type = types[sim_rand(s, ARRAY_SIZE(types))];
+
+    /* How many messages get lost depends on time. */
+    return s->paged && s->seen && (type == QHCA_QPT_UC || type == QHCA_QPT_UD) ?
+           QHCA_QPT_RC : type;
 }
 
 /* All messages of @a are for the SRQ of its peer's node; @b sends none. */
@@ -159,6 +164,7 @@ void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)
     setup_net(s);
     s->num_nodes = s->seen ? sim_both_nodes(s) :
                              1 + sim_rand(s, SIM_MAX_NODES);
+    sim_pages_draw(s);
     s->net->one_place = s->seen || !(seed >> 3 & 3);
     for (unsigned i = 0; i < s->num_nodes; i++) {
         recycle(s, i);

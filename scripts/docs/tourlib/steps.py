@@ -46,7 +46,7 @@ STEPS = {
         'The requester reads the WQE by DMA, once, before it judges it: the program could '
         'change it meanwhile.'),
     'tx-request': (A, B, '{name}, PSN {psn}', [
-        (ENGINE + 'requester/requester.c', 'vhca_wr_info(wr->opcode)->packet[last * 2',
+        (ENGINE + 'requester/build.c', 'vhca_wr_info(wr->opcode)->packet[last * 2',
          'p->ackreq = ask_for_ack('),
         (ENGINE + 'link/out.c', 'size_t len = vhca_link_finish(qp, way, burst)',
          'vhca_trace_tx(e')],
@@ -64,8 +64,8 @@ STEPS = {
     'rx-send': (B, B, 'take a receive WQE, write to memory', [
         (ENGINE + 'rq/recv.c', 'if (qp->rq.ci == qp->rq.pi && !vhca_rq_look(',
          'return vhca_rwr_fetch(e, &qp->rq, qp->rq.ci'),
-        (ENGINE + 'responder/message.c', 'if (!vhca_scatter(e, vhca_recv_user(qp)',
-         'return unless_many(p, QHCA_RX_BUFFER)')],
+        (ENGINE + 'responder/message.c', 'scattered = vhca_scatter(e, vhca_recv_user(qp)',
+         'return unless_many(p, scattered ==')],
         'A SEND takes the oldest receive WQE. Without one the answer would be *receiver not '
         'ready*.'),
     'cqe-recv': (B, PROVIDER, 'CQE: {name}', [

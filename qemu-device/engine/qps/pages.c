@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca engine: page faults of QPs: what the driver asks for, and its answer. */
+#include "qps.h"
+
+static uint64_t first_page(const struct vhca_miss *m)
+{
+    return m->off >> m->shift;
+}
+
+static uint64_t last_page(const struct vhca_miss *m)
+{
+    return (m->off + m->len - 1) >> m->shift;
+}
+
+int vhca_do_query_page_faults(struct qhca_engine *e, struct vhca_cmd_ctx *c)
+{
+    struct qhca_page_faults *out = (void *)c->mbox;
+    struct vhca_qp *qp = vhca_qp_get(e, le32toh(c->cmd->obj.obj));
+
+    if (!qp) {
+        return QHCA_ERR_OBJ;
+    }
+    for (unsigned i = 0; i < QHCA_PAGE_KINDS; i++) {
+        const struct vhca_page_fault *f = &qp->fault[i];
+
+        if (f->open) {
+            out->fault[i] = (struct qhca_page_fault) {
+                .first = htole64(first_page(&f->miss)),
+                .num = htole64(last_page(&f->miss) - first_page(&f->miss) + 1),
+                .key = htole32(f->miss.key), .sn = htole32(f->sn),
+                .open = 1, .write = f->miss.write,
+            };
+        }
+    }
+    return QHCA_OK;
+}
+
+int vhca_do_resume_qp(struct qhca_engine *e, struct vhca_cmd_ctx *c)
+{
+    static void (*const resume[])(struct qhca_engine *e, struct vhca_qp *qp,
+                                  bool deny) = {
+        [QHCA_PAGE_SEND] = vhca_requester_resume,
+        [QHCA_PAGE_REQUEST] = vhca_responder_resume,
+        [QHCA_PAGE_RESPONSE] = vhca_response_resume,
+    };
+    const struct qhca_cmd_resume_qp *r = &c->cmd->resume_qp;
+    struct vhca_qp *qp = vhca_qp_get(e, le32toh(r->qpn));
+
+    if (!qp) {
+        return QHCA_ERR_OBJ;
+    }
+    if (r->kind >= QHCA_PAGE_KINDS || r->deny > 1) {
+        return QHCA_ERR_PARAM;
+    }
+    if (!qp->fault[r->kind].open ||
+        qp->fault[r->kind].sn != le32toh(r->sn)) {
+        return QHCA_ERR_STATE;
+    }
+    qp->fault[r->kind].open = false;
+    resume[r->kind](e, qp, r->deny);
+    return QHCA_OK;
+}
+
+/* ---- saved states ---- */
+
+static const struct vhca_snap_field fault_fields[] = {
+    QHCA_SNAP_ANY(struct vhca_page_fault, miss.off),
+    QHCA_SNAP_MAX(struct vhca_page_fault, miss.len, QHCA_ODP_SIZE_MAX),
+    QHCA_SNAP_ANY(struct vhca_page_fault, miss.key),
+    QHCA_SNAP_MAX(struct vhca_page_fault, miss.shift, QHCA_BLOCK_SHIFT_MAX),
+    QHCA_SNAP_FLAG(struct vhca_page_fault, miss.write),
+    QHCA_SNAP_ANY(struct vhca_page_fault, sn),
+    QHCA_SNAP_ANY(struct vhca_page_fault, at),
+    QHCA_SNAP_ANY(struct vhca_page_fault, why),
+    QHCA_SNAP_FLAG(struct vhca_page_fault, open),
+    { 0 }
+};
+QHCA_SNAP_KNOWS(struct vhca_page_fault, 48);
+QHCA_SNAP_KNOWS(struct vhca_miss, 24);
+
+/* What a fault can turn into if its page is denied. */
+static bool why_ok(unsigned kind, uint8_t why)
+{
+    switch (kind) {
+    case QHCA_PAGE_SEND:
+        return why == QHCA_WC_LOC_PROT_ERR;
+    case QHCA_PAGE_REQUEST:
+        return why == QHCA_RX_BUFFER || why == QHCA_RX_ACCESS;
+    default:
+        return !why;
+    }
+}
+
+void vhca_page_faults_walk(struct vhca_snap *s, struct vhca_qp *qp)
+{
+    for (unsigned i = 0; i < QHCA_PAGE_KINDS && !s->bad; i++) {
+        struct vhca_page_fault *f = &qp->fault[i];
+
+        if (s->version < QHCA_SNAP_ODP) {
+            return;
+        }
+        vhca_snap_fields(s, fault_fields, f);
+        f->told = vhca_snap_time(s, "told", f->told);
+        vhca_snap_check(s, !f->open || (f->miss.len && why_ok(i, f->why)),
+                        "page fault");
+    }
+}
