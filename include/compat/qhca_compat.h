@@ -57,4 +57,9 @@ static inline int ib_umem_check_rereg(struct ib_umem *umem, int flags, int acces
 }
 #endif
 
+#ifndef QHCA_HAVE_ODP_FLUSH		/* 6.17 */
+#define IB_ODP_SUPPORT_FLUSH		0
+#define IB_ODP_SUPPORT_ATOMIC_WRITE	0
+#endif
+
 #endif /* QHCA_COMPAT_H */

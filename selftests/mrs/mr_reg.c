@@ -15,7 +15,6 @@ static const struct {
 	{ "remote write without local write", IBV_ACCESS_REMOTE_WRITE, EINVAL },
 	{ "remote atomic without local write", IBV_ACCESS_REMOTE_ATOMIC, EINVAL },
 	{ "unknown bit", IBV_ACCESS_LOCAL_WRITE | 1 << 15, EINVAL },
-	{ "on demand", IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND, EOPNOTSUPP },
 };
 
 TEST_ROWS(flags, "F-002 F-018 access flags that are refused", bad_access)
@@ -25,32 +24,7 @@ TEST_ROWS(flags, "F-002 F-018 access flags that are refused", bad_access)
 
 	errno = 0;
 	CHECK(!ibv_reg_mr(d->pd, page, sizeof(page), row->access));
-	if (row->err == EOPNOTSUPP)
-		CHECK(errno == EOPNOTSUPP || errno == EINVAL);
-	else
-		CHECK_EQ(errno, row->err);
-}
-
-static bool odp(struct dev *d)
-{
-	return ibv_reg_mr(d->pd, NULL, SIZE_MAX, LOCAL | IBV_ACCESS_ON_DEMAND);
-}
-
-static const struct {
-	const char *name;
-	bool (*make)(struct dev *d);
-} no_memory[] = {
-	{ "implicit ODP", odp },
-};
-
-TEST_ROWS(memory, "F-018 types of regions that are not offered", no_memory)
-{
-	struct dev *d = dev_open_qhca();
-
-	errno = 0;
-	CHECK(!row->make(d));
-	/* Older kernels return EINVAL. */
-	CHECK(errno == EOPNOTSUPP || errno == EINVAL);
+	CHECK_EQ(errno, row->err);
 }
 
 /* Returns how much memory the kernel has pinned for this process, in kB. */

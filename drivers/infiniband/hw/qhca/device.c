@@ -95,6 +95,26 @@ static int qhca_ib_query_clock(struct qhca_ib_dev *dev, struct ib_udata *udata)
 	return qhca_ib_udata_out(udata, &resp, sizeof(resp));
 }
 
+/*
+ * Only what never loses a message because of an absent page: a sender waits, and the peer of a
+ * reliable service sends again.
+ */
+static void qhca_ib_odp_caps(const struct qhca_ib_dev *dev, struct ib_device_attr *attr)
+{
+	const u32 reliable = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_WRITE |
+			     IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV |
+			     IB_ODP_SUPPORT_FLUSH | IB_ODP_SUPPORT_ATOMIC_WRITE;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING) || !qhca_ib_has(dev, QHCA_CAP_ODP))
+		return;
+	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
+	attr->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable;
+	attr->odp_caps.per_transport_caps.xrc_odp_caps = reliable;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
+}
+
 /**
  * qhca_ib_query_device - query_device verb
  * @ibdev: the HCA
@@ -122,6 +142,7 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->device_cap_flags = qhca_ib_cap_flags(dev);
 	if (dev->limits->reserved_lkey)
 		attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+	qhca_ib_odp_caps(dev, attr);
 	attr->atomic_cap = qhca_ib_has(dev, QHCA_CAP_ATOMIC) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
 	attr->masked_atomic_cap = qhca_ib_has(dev, QHCA_CAP_MASKED_ATOMIC) ? attr->atomic_cap :
 									     IB_ATOMIC_NONE;

@@ -41,6 +41,10 @@ void qhca_ib_qp_event_work(struct work_struct *work)
 /* Called under the lock of dev->qps. */
 static void qhca_ib_put_qp_event(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp, u8 type)
 {
+	if (type == QHCA_EVENT_PAGE_FAULT) {
+		queue_work(dev->odp_wq, &qp->odp_work);
+		return;
+	}
 	if (type == QHCA_EVENT_LAST_WQE_REACHED)
 		qp->last_wqe = true;
 	if (!kfifo_put(&qp->events, type))
@@ -106,6 +110,7 @@ static int qhca_ib_event(struct notifier_block *nb, unsigned long type, void *da
 
 	switch (type) {
 	case QHCA_EVENT_QP_FATAL ... QHCA_EVENT_LAST_WQE_REACHED:
+	case QHCA_EVENT_PAGE_FAULT:
 		qhca_ib_qp_event(dev, type, *obj);
 		return NOTIFY_OK;
 	case QHCA_EVENT_SRQ_LIMIT_REACHED:
@@ -212,6 +217,7 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
+	xa_init(&dev->odps);
 	/* Not taken in hard IRQ, but in the same lock class as the two above. */
 	xa_init_flags(&dev->targets, XA_FLAGS_LOCK_IRQ);
 	INIT_WORK(&dev->port_work, qhca_ib_port_work);
@@ -219,11 +225,19 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 	INIT_WORK(&dev->flush_work, qhca_ib_flush_work);
 	/* To free memory, consumers destroy QPs, and wait for the events of the QP. */
 	dev->wq = alloc_ordered_workqueue("qhca_ib", WQ_MEM_RECLAIM);
-	if (!dev->wq)
-		return -ENOMEM;
+	dev->odp_wq = alloc_workqueue("qhca_ib_odp", WQ_UNBOUND | WQ_HIGHPRI, 0);
+	if (!dev->wq || !dev->odp_wq) {
+		ret = -ENOMEM;
+		goto err;
+	}
 	dev->events_nb.notifier_call = qhca_ib_event;
 	ret = qhca_register_events(dev->core, &dev->events_nb);
-	if (ret)
+	if (!ret)
+		return 0;
+err:
+	if (dev->odp_wq)
+		destroy_workqueue(dev->odp_wq);
+	if (dev->wq)
 		destroy_workqueue(dev->wq);
 	return ret;
 }
@@ -236,7 +250,9 @@ void qhca_ib_events_cleanup(struct qhca_ib_dev *dev)
 {
 	qhca_unregister_events(dev->core, &dev->events_nb);
 	cancel_work_sync(&dev->port_work);
+	destroy_workqueue(dev->odp_wq);
 	destroy_workqueue(dev->wq);
+	xa_destroy(&dev->odps);
 	xa_destroy(&dev->qps);
 	xa_destroy(&dev->srqs);
 	xa_destroy(&dev->targets);

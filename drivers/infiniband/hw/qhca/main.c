@@ -149,6 +149,12 @@ static const struct uapi_definition qhca_ib_defs[] = {
 	{},
 };
 
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+static const struct ib_device_ops qhca_ib_odp_ops = {
+	.advise_mr = qhca_ib_advise_mr,
+};
+#endif
+
 /* Verbs that only some devices have. */
 static const struct {
 	u64 cap;
@@ -162,6 +168,9 @@ static const struct {
 	{ QHCA_CAP_UD, &qhca_ib_ud_ops },
 	{ QHCA_CAP_SRQ, &qhca_ib_srq_ops },
 	{ QHCA_CAP_XRC, &qhca_ib_xrc_ops },
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+	{ QHCA_CAP_ODP, &qhca_ib_odp_ops },
+#endif
 };
 
 static void qhca_ib_set_ops(struct qhca_ib_dev *dev)

@@ -199,6 +199,17 @@ static int qhca_ib_check_mr(struct qhca_ib_dev *dev, u64 iova, u64 length, int a
 	return ret ?: qhca_ib_check_range(dev, iova, length, access);
 }
 
+static struct ib_mr *qhca_ib_odp_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+				    int access, struct ib_dmah *dmah)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
+	int ret = dmah || !qhca_ib_has(dev, QHCA_CAP_ODP) ?
+		  qhca_ib_refuse(dev, -EOPNOTSUPP, "MR: on-demand paging") :
+		  qhca_ib_check_access(dev, access & ~IB_ACCESS_ON_DEMAND);
+
+	return ret ? ERR_PTR(ret) : qhca_ib_odp_reg(ibpd, start, length, iova, access);
+}
+
 static struct ib_mr *qhca_ib_do_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
 					    int access, struct ib_dmah *dmah,
 					    struct ib_udata *udata)
@@ -208,6 +219,8 @@ static struct ib_mr *qhca_ib_do_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 l
 	int ret;
 
 	ret = qhca_ib_udata_check(dev, udata, 0);
+	if (!ret && access & IB_ACCESS_ON_DEMAND)
+		return qhca_ib_odp_mr(ibpd, start, length, iova, access, dmah);
 	if (!ret)
 		ret = qhca_ib_check_mr(dev, iova, length, access, dmah);
 	if (ret)
@@ -314,6 +327,8 @@ static struct ib_mr *qhca_ib_do_rereg_user_mr(struct ib_mr *ibmr, int flags, u64
 		ret = qhca_ib_check_access(dev, access);
 	if (!ret)
 		ret = ib_umem_check_rereg(mr->mem.umem, flags, access);
+	if (!ret && mr->odp)
+		ret = qhca_ib_refuse(dev, -EOPNOTSUPP, "MR: on-demand paging");
 	if (!ret && flags & IB_MR_REREG_TRANS)
 		ret = qhca_ib_check_range(dev, iova, length, access);
 	if (ret)
@@ -388,6 +403,7 @@ int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	ret = qhca_ib_destroy(dev, QHCA_CMD_DEREG_MR, ibmr->lkey, to_qpd(ibmr->pd));
 	if (ret)
 		return ret;
+	qhca_ib_odp_release(dev, to_qmr(ibmr));
 	qhca_ib_mr_free(dev, to_qmr(ibmr));
 	return 0;
 }

@@ -6,7 +6,8 @@
 /**
  * struct qhca_ib_mr - memory region
  * @ibmr: the verbs object
- * @mem: the user's memory
+ * @mem: the user's memory, if it is pinned
+ * @odp: if its pages come on demand
  * @access: IB_ACCESS_* flags it was registered with
  * @pdn: number of its PD, for readers that must not follow ibmr.pd during a re-registration
  * @pages: for fast registration, as all below: DMA addresses for the next REG_MR
@@ -18,6 +19,7 @@
 struct qhca_ib_mr {
 	struct ib_mr ibmr;
 	struct qhca_ib_pinned mem;
+	struct qhca_ib_odp *odp;
 	int access;
 	u32 pdn;
 
@@ -58,6 +60,29 @@ int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhc
 extern const struct uapi_definition qhca_ib_dm_defs[];
 int qhca_ib_dm_init(struct qhca_ib_dev *dev);
 void qhca_ib_dm_cleanup(struct qhca_ib_dev *dev);
+
+/* odp.c */
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+struct ib_mr *qhca_ib_odp_reg(struct ib_pd *ibpd, u64 start, u64 length, u64 iova, int access);
+void qhca_ib_odp_release(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr);
+void qhca_ib_odp_work(struct work_struct *work);
+int qhca_ib_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
+		      struct ib_sge *sge, u32 num_sge, struct uverbs_attr_bundle *attrs);
+#else
+static inline struct ib_mr *qhca_ib_odp_reg(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+					    int access)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+static inline void qhca_ib_odp_release(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
+{
+}
+
+static inline void qhca_ib_odp_work(struct work_struct *work)
+{
+}
+#endif
 
 /* fast.c */
 struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);

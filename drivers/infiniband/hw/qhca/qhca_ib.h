@@ -38,8 +38,10 @@
  * @ndev: its Ethernet port
  * @max_mtu: largest path MTU, an enum ib_mtu
  * @wq: ordered, so that events of a QP stay in order
+ * @odp_wq: serves page faults, for which it waits for memory
  * @qps: QPN to QP, for events; its lock is taken in hard IRQ
  * @srqs: SRQN to SRQ, for events; its lock is taken in hard IRQ
+ * @odps: regions with on-demand paging, by the number in their key
  * @targets: QPN to kernel QP of type XRC_TGT, for pollers of an SRQ's CQ
  * @events_nb: receives asynchronous events
  * @netdev_nb: receives changes of @ndev
@@ -68,8 +70,10 @@ struct qhca_ib_dev {
 	enum ib_mtu max_mtu;
 
 	struct workqueue_struct *wq;
+	struct workqueue_struct *odp_wq;
 	struct xarray qps;
 	struct xarray srqs;
+	struct xarray odps;
 	struct xarray targets;
 	struct notifier_block events_nb;
 	struct notifier_block netdev_nb;
@@ -174,6 +178,7 @@ struct qhca_ib_ah {
  * @last_wqe: LAST_WQE_REACHED was reported since RESET; under the lock of struct qhca_ib_dev.qps
  * @events: enum qhca_event of events not yet delivered
  * @event_work: delivers @events
+ * @odp_work: serves page faults
  */
 struct qhca_ib_qp {
 	struct ib_qp ibqp;
@@ -193,6 +198,7 @@ struct qhca_ib_qp {
 	bool last_wqe;		/* under the lock of struct qhca_ib_dev.qps */
 	DECLARE_KFIFO(events, u8, 16);
 	struct work_struct event_work;
+	struct work_struct odp_work;
 };
 
 static inline struct qhca_ib_dev *to_qdev(struct ib_device *ibdev)

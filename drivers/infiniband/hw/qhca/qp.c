@@ -187,6 +187,7 @@ static void qhca_ib_qp_init(struct qhca_ib_qp *qp, const struct ib_qp_init_attr 
 	spin_lock_init(&qp->rq.lock);
 	INIT_KFIFO(qp->events);
 	INIT_WORK(&qp->event_work, qhca_ib_qp_event_work);
+	INIT_WORK(&qp->odp_work, qhca_ib_odp_work);
 	qp->state = IB_QPS_RESET;
 	qp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->sq.slot = QHCA_NO_SLOT;
@@ -255,6 +256,7 @@ static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 	}
 	xa_cmpxchg_irq(&dev->qps, qp->qpn, qp, NULL, 0);
 	cancel_work_sync(&qp->event_work);
+	cancel_work_sync(&qp->odp_work);
 }
 
 /*
