@@ -69,7 +69,7 @@ struct obj {
 	int ctx;
 	uint32_t handle;	/* or fd */
 	uint32_t num;		/* QPN, CQN, SRQN, lkey */
-	uint32_t type;		/* for QPs and MWs */
+	uint32_t type;		/* for QPs and MWs; for MRs IBV_ACCESS_* */
 	uint32_t state;		/* for QPs: last known state */
 	uint64_t key;		/* for DMs: key for mmap() */
 	uint64_t len;

@@ -10,7 +10,8 @@ static uint32_t access_flags(void)
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED,
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_HUGETLB,
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING,
-		REMOTE | IBV_ACCESS_FLUSH_GLOBAL,
+		REMOTE | IBV_ACCESS_FLUSH_GLOBAL, REMOTE | IBV_ACCESS_ON_DEMAND,
+		REMOTE | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_ATOMIC,
 	};
 
 	return odd() ? (one_in(2) ? 1u << below(32) : (uint32_t)nonsense()) :
@@ -42,6 +43,13 @@ static bool fill_mr(struct call *c)
 	req->hca_va = iova;
 	req->pd_handle = handle(UVERBS_OBJECT_PD, c->ctx);
 	req->access_flags = access_flags();
+	if (req->access_flags & IBV_ACCESS_ON_DEMAND && one_in(3)) {
+		/* All memory of the process. */
+		req->start = req->hca_va = iova = 0;
+		req->length = UINT64_MAX;
+		length = 1ull << 40;
+	}
+	c->made.type = req->access_flags;
 	c->made.key = req->access_flags & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	c->made.len = length;
 	return true;
@@ -182,11 +190,15 @@ static bool fill_query_mr(struct call *c)
 static bool fill_advise(struct call *c)
 {
 	struct ib_uverbs_sge *sge = (void *)c->in;
-	uint32_t flags = number(1, 1);
+	uint32_t flags = number(below(2), 1);
+	struct obj *mr = NULL;
+	unsigned int i;
 
-	sge->addr = address(PAGE);
-	sge->length = number(below(PAGE), PAGE);
-	sge->lkey = some_key();
+	for (i = 0; i < 8 && !(mr && mr->type & IBV_ACCESS_ON_DEMAND); i++)
+		mr = live(UVERBS_OBJECT_MR, c->ctx);
+	sge->addr = mr && mr->key && !one_in(4) ? mr->key : address(PAGE);
+	sge->length = number(1 + below(PAGE), mr ? mr->len : PAGE);
+	sge->lkey = mr && !odd() ? mr->num : some_key();
 	attr_obj(c, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, handle(UVERBS_OBJECT_PD, c->ctx));
 	attr_number(c, UVERBS_ATTR_ADVISE_MR_ADVICE, number(below(3), 3));
 	attr_in(c, UVERBS_ATTR_ADVISE_MR_FLAGS, &flags, sizeof(flags));
@@ -210,8 +222,7 @@ static const struct method methods[] = {
 	{ IOCTL(MR, REG_DMABUF_MR), .weight = 4, .fill = fill_dmabuf, .done = done_ioctl_mr,
 	  .makes = UVERBS_OBJECT_MR },
 	{ IOCTL(MR, QUERY_MR), .weight = 2, .fill = fill_query_mr },
-	/* The device does not support paging on demand. */
-	{ IOCTL(MR, ADVISE_MR), .weight = 1, .fill = fill_advise, .refused = true },
+	{ IOCTL(MR, ADVISE_MR), .weight = 4, .fill = fill_advise },
 };
 
 const struct table memory_methods = { methods, ARRAY_SIZE(methods) };
