@@ -103,20 +103,34 @@ struct qhca_cmd_create_ethq {	/* QHCA_CMD_CREATE_ETHQ */
 	struct qhca_buf buf;	/* ring of struct qhca_eth_wqe */
 	__le32	cqn;
 	__u8	log_size;
-	__u8	dir;		/* enum qhca_eth_dir; one queue of each direction may exist */
+	__u8	dir;		/* enum qhca_eth_dir */
 	__u8	flags;		/* QHCA_ETHQ_* */
-	__u8	rsvd;
+	__u8	index;		/* among the queues of that direction; 0 without QHCA_CAP_RSS */
 	__le32	pi;		/* initial producer index: number of WQEs already in the ring */
 	__le32	rsvd2;
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_create_ethq, 32);
 
-#define QHCA_ETHQ_REPLACE	0x01	/* first destroy the queue of that direction, if any */
+#define QHCA_ETHQ_REPLACE	0x01	/* first destroy that queue, if it exists */
 
 enum qhca_eth_dir {
 	QHCA_ETH_TX = 0,
 	QHCA_ETH_RX = 1,
 };
+
+/* Spread received frames over the receive queues. Replaces what was set before. */
+struct qhca_cmd_set_rss {	/* QHCA_CMD_SET_RSS */
+	__le32	types;		/* QHCA_RSS_*; 0: all frames to queue 0, whatever the mailbox has */
+};
+QHCA_ASSERT_SIZE(struct qhca_cmd_set_rss, 4);
+
+/* What is hashed: addresses, of TCP and UDP ports, too. Frames without a hash go to queue 0. */
+#define QHCA_RSS_IPV4		0x01	/* addresses, of all frames that the next two leave */
+#define QHCA_RSS_TCPV4		0x02
+#define QHCA_RSS_UDPV4		0x04
+#define QHCA_RSS_IPV6		0x08	/* addresses, of all frames that the next two leave */
+#define QHCA_RSS_TCPV6		0x10
+#define QHCA_RSS_UDPV6		0x20
 
 /*
  * RESIZE_CQ moves the CQ to a new ring, which is zeroed like every ring. CQEs that were not
@@ -218,6 +232,7 @@ struct qhca_cmd {
 		struct qhca_cmd_create_shadow create_shadow;
 		struct qhca_cmd_create_eq create_eq;
 		struct qhca_cmd_create_ethq create_ethq;
+		struct qhca_cmd_set_rss set_rss;
 		struct qhca_cmd_reg_mr reg_mr;
 		struct qhca_cmd_alloc_mw alloc_mw;
 		struct qhca_cmd_pages pages;
@@ -261,7 +276,7 @@ struct qhca_device_attr {
 	__le32	max_mr;
 	__le32	max_cq;
 	__le32	max_qp;
-	__le32	max_ethq;
+	__le32	max_ethq;	/* both directions together; a power of two */
 	__le32	max_uar;	/* doorbell pages, page 0 included */
 	__le32	max_gid;
 	__le32	max_mcast;	/* Ethernet multicast addresses */
@@ -321,7 +336,8 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_FAULTS		0x20000ull	/* the guest may set fault rules */
 #define QHCA_CAP_READ_INV	0x40000ull	/* RDMA_READ_WITH_INV */
 #define QHCA_CAP_SHADOW		0x80000ull	/* doorbells in memory: CREATE_SHADOW */
-#define QHCA_CAP_ODP		0x100000ull	/* regions of type ODP, and page faults */
+#define QHCA_CAP_ODP		0x200000ull	/* regions of type ODP, and page faults */
+#define QHCA_CAP_RSS		0x100000ull	/* several Ethernet queues each way, SET_RSS */
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */
@@ -338,6 +354,22 @@ struct qhca_mcast_list {
 	__u8	mac[512][8];	/* bytes 6 and 7 reserved */
 };
 QHCA_ASSERT_SIZE(struct qhca_mcast_list, 4096);
+
+#define QHCA_RSS_KEY_LEN	40
+#define QHCA_RSS_ENTRIES	128
+
+/*
+ * struct qhca_rss - how to spread received frames
+ * @key: of the Toeplitz hash
+ * @queue: index of the receive queue, which exists, by the low bits of the hash
+ */
+struct qhca_rss {
+	__u8	key[QHCA_RSS_KEY_LEN];
+	__u8	rsvd[24];
+	__u8	queue[QHCA_RSS_ENTRIES];
+};
+QHCA_ASSERT_SIZE(struct qhca_rss, 192);
+QHCA_ASSERT_OFFSET(struct qhca_rss, queue, 64);
 
 /*
  * struct qhca_faults_text - fault rules in the format of Documentation/faults.rst

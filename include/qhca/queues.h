@@ -207,6 +207,8 @@ enum qhca_cqe_status {
 #define QHCA_CQE_SRQ		0x0080	/* @wqe_index is an index of the SRQ */
 #define QHCA_CQE_CSUM_OK	0x0100	/* Ethernet RX: IP, TCP and UDP checksums are correct */
 #define QHCA_CQE_XRC		0x0200	/* @srqn is valid; @qpn may be another process's */
+#define QHCA_CQE_HASH		0x0400	/* Ethernet RX: @hash is valid */
+#define QHCA_CQE_HASH_L4	0x0800	/* @hash is of ports, too */
 
 /*
  * struct qhca_cqe - completion, written by the device, @owner last.
@@ -216,6 +218,7 @@ enum qhca_cqe_status {
  * @byte_len: bytes received, read, or exchanged
  * @imm: immediate data in network order, if QHCA_CQE_IMM
  * @inv_key: key the peer invalidated, if QHCA_CQE_INV
+ * @hash: Toeplitz hash of the addresses, if QHCA_CQE_HASH
  * @src_qp: sender's QPN (UD)
  * @wqe_index: free-running index of the WQE; all earlier ones of that queue are complete, too (in
  *             an SRQ only this one, see hardware.rst)
@@ -234,6 +237,7 @@ struct qhca_cqe {
 	union {
 		__be32	imm;
 		__le32	inv_key;
+		__le32	hash;
 	};
 	__le32	src_qp;
 	__le32	wqe_index;

@@ -35,6 +35,9 @@ const char *qhca_props_wrong(const struct qhca_props *p, const uint8_t mac[6])
           is_power_of_two(p->db_stride),
           "'db-stride' must be a power of two between 4K and 64K" },
         { p->max_qp >= 2, "'max-qp' must be at least 2" },
+        { is_between(p->eth_queues, 1, QHCA_MAX_ETH_PAIRS) &&
+          is_power_of_two(p->eth_queues),
+          "'eth-queues' must be a power of two between 1 and 8" },
         { is_between(p->cmd_timeout_ms, 1, QHCA_MAX_CMD_TIMEOUT_MS),
           "'cmd-timeout-ms' must be between 1 and 600000" },
         { !p->dm_size || (is_between(p->dm_size, QHCA_PAGE_SIZE, QHCA_MAX_DM) &&
@@ -63,6 +66,7 @@ struct qhca_engine_config qhca_props_config(const struct qhca_props *p,
         .num_uars = p->uars,
         .log_db_stride = (unsigned)__builtin_ctzll(p->db_stride),
         .max_qp = p->max_qp,
+        .eth_queues = p->eth_queues,
         .cmd_timeout_ms = p->cmd_timeout_ms,
         .cpu_share = p->cpu_share < 100 ? p->cpu_share : 0,
         .bandwidth = p->bandwidth,

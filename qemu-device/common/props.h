@@ -12,6 +12,7 @@
 /*
  * struct qhca_props - properties, see props.def
  * @db_stride: bytes from a doorbell page to the next
+ * @eth_queues: Ethernet queues of each direction
  * @cpu_share: percent
  * @bandwidth: Mbit/s, 0: no limit
  * @dm_size: bytes of device memory
@@ -24,6 +25,7 @@ struct qhca_props {
     uint32_t uars;
     uint64_t db_stride;
     uint32_t max_qp;
+    uint32_t eth_queues;
     uint32_t cmd_timeout_ms;
     uint32_t cpu_share;
     uint32_t bandwidth;

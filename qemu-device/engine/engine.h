@@ -28,6 +28,8 @@
 
 struct qhca_engine;
 
+#define QHCA_MAX_ETH_PAIRS      8u
+
 /* The longest frame that the port sends, without FCS: it may have two tags. */
 #define QHCA_VLAN_ROOM          4
 #define QHCA_MAX_FRAME          (14 + 2 * QHCA_VLAN_ROOM + QHCA_ETH_MTU_MAX)
@@ -129,6 +131,8 @@ struct qhca_engine_ops {
  * @log_db_stride: log2 of the bytes from one doorbell page to the next, which
  *                 the caller of qhca_engine_doorbell() splits addresses by
  * @max_qp: queue pairs that may exist
+ * @eth_queues: Ethernet queues of each direction that may exist, a power of two
+ *              up to QHCA_MAX_ETH_PAIRS; with 1 frames cannot be spread
  * @cmd_timeout_ms: value of the command timeout register
  * @cpu_share: percent of a host CPU's time that the device may work, reckoned
  *             in units of work, see Documentation/bounds.rst; 0: no limit
@@ -146,6 +150,7 @@ struct qhca_engine_config {
     unsigned num_uars;
     unsigned log_db_stride;
     unsigned max_qp;
+    unsigned eth_queues;
     unsigned cmd_timeout_ms;
     unsigned cpu_share;
     unsigned bandwidth;

@@ -38,6 +38,7 @@ TABLES = {
     'receive queue\'s doorbell record': 'qhca_rq_dbrec',
     'by opcode': 'qhca_sq_wqe',
     'Ethernet WQE': 'qhca_eth_wqe',
+    'RSS table': 'qhca_rss',
     'doorbells in memory': 'qhca_shadow',
 }
 PACKETS = {'MaskETH, in network order'}

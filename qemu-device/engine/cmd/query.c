@@ -38,12 +38,13 @@ int vhca_do_query_device(struct qhca_engine *e, struct vhca_cmd_ctx *c)
         .caps = htole64(DEVICE_CAPS |
                         (e->cfg.mw_2a ? QHCA_CAP_MW_2A : QHCA_CAP_MW_2B) |
                         (e->cfg.guest_faults ? QHCA_CAP_FAULTS : 0) |
-                        (e->cfg.shadow ? QHCA_CAP_SHADOW : 0)),
+                        (e->cfg.shadow ? QHCA_CAP_SHADOW : 0) |
+                        (e->cfg.eth_queues > 1 ? QHCA_CAP_RSS : 0)),
         .max_pd = htole32(QHCA_MAX_PD),
         .max_mr = htole32(QHCA_MAX_MR),
         .max_cq = htole32(QHCA_MAX_CQ),
         .max_qp = htole32(e->cfg.max_qp),
-        .max_ethq = htole32(QHCA_MAX_ETHQ),
+        .max_ethq = htole32(2 * e->cfg.eth_queues),
         .max_uar = htole32(e->cfg.num_uars),
         .max_gid = htole32(QHCA_MAX_GID),
         .max_mcast = htole32(QHCA_MAX_MCAST),

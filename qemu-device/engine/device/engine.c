@@ -133,6 +133,8 @@ static bool config_ok(const struct qhca_engine_config *cfg)
            cfg->num_uars >= 1 && cfg->num_uars <= QHCA_DB_CAPS_PAGES &&
            cfg->log_db_stride >= QHCA_PAGE_SHIFT &&
            cfg->log_db_stride <= QHCA_DB_LOG_STRIDE_MAX &&
+           cfg->eth_queues >= 1 && cfg->eth_queues <= QHCA_MAX_ETH_PAIRS &&
+           !(cfg->eth_queues & (cfg->eth_queues - 1)) &&
            cfg->max_qp >= 1 && cfg->max_qp <= MAX_QP && !(cfg->mac[0] & 1) &&
            cfg->cpu_share <= 100 && cfg->bandwidth <= QHCA_PORT_SPEED;
 }

@@ -11,7 +11,7 @@
 #include "device.h"
 
 #define MAGIC       0x61636871u     /* "qhca" */
-#define FORMAT      4u              /* of the header */
+#define FORMAT      5u              /* of the header */
 #define OLDEST      1u              /* version of anything that can be loaded */
 #define CRC_AT      8u              /* covers what follows it */
 #define NAME_LEN    12u
@@ -34,6 +34,7 @@ static void walk_config(struct vhca_snap *s)
         { "guest-faults", cfg->guest_faults, 2, cfg->guest_faults },
         { "db-stride", UINT64_C(1) << cfg->log_db_stride, 3, QHCA_PAGE_SIZE },
         { "shadow-doorbells", cfg->shadow, 4, cfg->shadow },
+        { "eth-queues", cfg->eth_queues, 5, cfg->eth_queues },
     };
 
     s->section = "properties";

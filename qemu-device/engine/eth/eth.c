@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the Ethernet queues, one for sending and one for receiving,
- * which make the function a network card, too.
+ * qhca engine: the Ethernet queues, for sending and receiving, which make the
+ * function a network card, too.
  */
 #include "eth.h"
 #include "../wire/aggregate.h"
@@ -33,6 +33,7 @@ bool vhca_eth_doorbell(struct qhca_engine *e, const struct vhca_db *db)
         return false;
     }
     q->pi = db->index;
+    vhca_eth_tx_wake(e, q);
     return true;
 }
 
@@ -77,9 +78,9 @@ static void gather_start(struct vhca_eth_gather *g,
     g->len = 0;
 }
 
-static void gather_add(struct qhca_engine *e, const struct qhca_eth_wqe *wqe)
+static void gather_add(struct qhca_engine *e, struct vhca_eth_gather *g,
+                       const struct qhca_eth_wqe *wqe)
 {
-    struct vhca_eth_gather *g = &e->eth->gather;
     uint32_t max = g->flags & QHCA_ETH_TSO ? QHCA_MAX_TSO : QHCA_MAX_FRAME;
     uint32_t n = le32toh(wqe->length);
 
@@ -147,9 +148,8 @@ static bool speaks_for_qp(const struct qhca_engine *e, const uint8_t *frame,
 }
 
 /* Make a frame of the gathered bytes, or fail it. */
-static uint8_t *gather_finish(struct qhca_engine *e)
+static uint8_t *gather_finish(struct qhca_engine *e, struct vhca_eth_gather *g)
 {
-    struct vhca_eth_gather *g = &e->eth->gather;
     uint8_t *frame = gather_frame(g);
 
     if (g->len < ETH_LEN) {
@@ -176,9 +176,8 @@ static uint8_t *gather_finish(struct qhca_engine *e)
 
 /* Complete a frame that has been sent, in pieces or not, or has failed. */
 static void complete_frame(struct qhca_engine *e, struct vhca_ethq *q,
-                           uint32_t byte_len)
+                           struct vhca_eth_gather *g, uint32_t byte_len)
 {
-    struct vhca_eth_gather *g = &e->eth->gather;
     struct qhca_cqe cqe = {
         .wr_id = g->wr_id,
         .opcode = QHCA_CQE_ETH_TX,
@@ -212,9 +211,9 @@ enum qhca_cqe_status vhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
     return QHCA_WC_SUCCESS;
 }
 
-static void finish_frame(struct qhca_engine *e, struct vhca_ethq *q)
+static void finish_frame(struct qhca_engine *e, struct vhca_ethq *q,
+                         struct vhca_eth_gather *g)
 {
-    struct vhca_eth_gather *g = &e->eth->gather;
     uint8_t *frame;
 
     if (g->status == QHCA_WC_SUCCESS && g->flags & QHCA_ETH_TSO) {
@@ -223,22 +222,52 @@ static void finish_frame(struct qhca_engine *e, struct vhca_ethq *q)
             return;             /* send_piece() continues */
         }
     }
-    frame = g->status == QHCA_WC_SUCCESS ? gather_finish(e) : NULL;
+    frame = g->status == QHCA_WC_SUCCESS ? gather_finish(e, g) : NULL;
     if (frame) {
         gather_fail(g, vhca_eth_send(e, frame, g->len));
     }
-    complete_frame(e, q, g->len);
+    complete_frame(e, q, g, g->len);
 }
 
 /* Send the next piece of a frame that is too large. */
-static void send_piece(struct qhca_engine *e, struct vhca_ethq *q)
+static void send_piece(struct qhca_engine *e, struct vhca_ethq *q,
+                       struct vhca_eth_gather *g)
 {
-    struct vhca_eth_gather *g = &e->eth->gather;
-
-    gather_fail(g, vhca_tso_send(e));
+    gather_fail(g, vhca_tso_send(e, g));
     g->tso.active &= g->status == QHCA_WC_SUCCESS;
     if (!g->tso.active) {
-        complete_frame(e, q, g->tso.wire_len);
+        complete_frame(e, q, g, g->tso.wire_len);
+    }
+}
+
+/* Take the next WQE of a frame, and send the frame if that was the last. */
+static void take_fragment(struct qhca_engine *e, struct vhca_ethq *q,
+                          struct vhca_eth_gather *g)
+{
+    struct qhca_eth_wqe wqe;
+
+    if (!take_wqe(e, q, &wqe)) {
+        memset(&wqe, 0, sizeof(wqe));
+        gather_start(g, &wqe);
+        gather_fail(g, QHCA_WC_GENERAL_ERR);
+    }
+    if (!g->active) {
+        gather_start(g, &wqe);
+    }
+    gather_add(e, g, &wqe);
+    if (!(le16toh(wqe.flags) & QHCA_ETH_MORE)) {
+        g->wr_id = wqe.wr_id;
+        finish_frame(e, q, g);
+    }
+}
+
+void vhca_eth_tx_wake(struct qhca_engine *e, const struct vhca_ethq *q)
+{
+    size_t i = (size_t)(q - e->eth->queue);
+
+    if (i % 2 == QHCA_ETH_TX &&
+        (has_wqe(q) || e->eth->gather[i / 2].tso.active)) {
+        e->eth->tx_busy |= 1u << i / 2;
     }
 }
 
@@ -248,43 +277,68 @@ static void send_piece(struct qhca_engine *e, struct vhca_ethq *q)
  */
 bool vhca_eth_tx_ready(const struct qhca_engine *e)
 {
-    const struct vhca_ethq *q = &e->eth->queue[QHCA_ETH_TX];
+    return e->eth->tx_busy && !e->port->tx_blocked && vhca_port_open(e);
+}
 
-    return (has_wqe(q) || e->eth->gather.tso.active) && !e->port->tx_blocked &&
-           vhca_port_open(e);
+/* Return the send queue whose turn it is; one is busy. */
+static unsigned next_busy(struct vhca_eth *eth)
+{
+    uint32_t later = eth->tx_busy >> eth->tx_next;
+
+    eth->tx_next = later ? eth->tx_next + (uint32_t)__builtin_ctz(later) :
+                           (uint32_t)__builtin_ctz(eth->tx_busy);
+    return eth->tx_next;
+}
+
+/*
+ * Let send queue @i take a step. The next one has its turn when this one is
+ * done with a frame, or a piece of a frame that is too large.
+ */
+static void tx_step(struct qhca_engine *e, unsigned i)
+{
+    struct vhca_ethq *q = vhca_ethq_at(e, i, QHCA_ETH_TX);
+    struct vhca_eth_gather *g = &e->eth->gather[i];
+    bool piece = g->tso.active;
+
+    if (piece) {
+        send_piece(e, q, g);
+    } else if (has_wqe(q)) {
+        take_fragment(e, q, g);
+    }
+    if (!g->tso.active && !has_wqe(q)) {
+        e->eth->tx_busy &= ~(1u << i);
+    } else if (g->active && !piece) {
+        return;
+    }
+    e->eth->tx_next = (i + 1) % QHCA_MAX_ETH_PAIRS;
 }
 
 void vhca_eth_tx_work(struct qhca_engine *e)
 {
-    struct vhca_ethq *q = &e->eth->queue[QHCA_ETH_TX];
-    struct qhca_eth_wqe wqe;
-
     while (vhca_eth_tx_ready(e) && vhca_may_go_on(e)) {
-        if (e->eth->gather.tso.active) {
-            send_piece(e, q);
-            continue;
-        }
-        if (!take_wqe(e, q, &wqe)) {
-            memset(&wqe, 0, sizeof(wqe));
-            gather_start(&e->eth->gather, &wqe);
-            gather_fail(&e->eth->gather, QHCA_WC_GENERAL_ERR);
-        }
-        if (!e->eth->gather.active) {
-            gather_start(&e->eth->gather, &wqe);
-        }
-        gather_add(e, &wqe);
-        if (!(le16toh(wqe.flags) & QHCA_ETH_MORE)) {
-            e->eth->gather.wr_id = wqe.wr_id;
-            finish_frame(e, q);
-        }
+        tx_step(e, next_busy(e->eth));
     }
 }
 
 /* ---- receiving ---- */
 
+/*
+ * Nobody knows yet to which queue the next frame will go. So each must have a
+ * WQE: a flow whose queue is full is slowed down, and does not lose frames.
+ */
 bool qhca_engine_can_receive(struct qhca_engine *e)
 {
-    return vhca_running(e) && has_wqe(&e->eth->queue[QHCA_ETH_RX]);
+    bool any = false;
+
+    for (unsigned i = 0; vhca_running(e) && i < e->cfg.eth_queues; i++) {
+        const struct vhca_ethq *q = vhca_ethq_at(e, i, QHCA_ETH_RX);
+
+        if (q->used && !has_wqe(q)) {
+            return false;
+        }
+        any |= q->used;
+    }
+    return any;
 }
 
 /* Write the frame without its tag, which goes into the CQE. */
@@ -316,15 +370,16 @@ static bool deliver(struct qhca_engine *e, const struct qhca_eth_wqe *wqe,
 void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                  bool csum_ok)
 {
-    struct vhca_ethq *q = &e->eth->queue[QHCA_ETH_RX];
     struct qhca_cqe cqe = {
         .opcode = QHCA_CQE_ETH_RX,
         .flags = htole16(csum_ok ? QHCA_CQE_CSUM_OK : 0),
     };
     struct qhca_eth_wqe wqe;
+    struct vhca_ethq *q;
 
     VHCA_ASSERT(len >= ETH_LEN);
-    if (!qhca_engine_can_receive(e)) {
+    q = vhca_rss_choose(e, frame, len, &cqe);
+    if (!has_wqe(q)) {
         vhca_count(e, QHCA_CNT_ETH_RX_NO_BUF);
         return;
     }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, eth: the network card: two queues, segmentation and checksum
- * offload, VLAN tags.
+ * qhca engine, eth: the network card: queues in pairs, segmentation and
+ * checksum offload, VLAN tags, and spreading of received frames.
  */
 #ifndef QHCA_ENGINE_ETH_H
 #define QHCA_ENGINE_ETH_H
 
 #include "../port/port.h"
 
-#define QHCA_MAX_ETHQ       2u
+#define QHCA_MAX_ETHQ       (2 * QHCA_MAX_ETH_PAIRS)
 #define QHCA_ETHQ_LOG_MAX   12
+#define QHCA_RSS_TYPES      0x3fu
 /* A frame to be segmented: 64 KiB of IP and the headers in front of it. */
 #define QHCA_MAX_TSO        (65536 + 64)
 
@@ -58,10 +59,36 @@ struct vhca_eth_gather {
     uint8_t data[QHCA_VLAN_ROOM + QHCA_MAX_TSO];    /* room to insert a tag */
 };
 
+/*
+ * struct vhca_rss - how received frames are spread
+ * @types: what is hashed; 0: nothing, and the rest is not used
+ * @queue: each names a queue that exists
+ */
+struct vhca_rss {
+    uint8_t types;
+    uint8_t key[QHCA_RSS_KEY_LEN];
+    uint8_t queue[QHCA_RSS_ENTRIES];
+};
+
+/*
+ * struct vhca_eth - the queues, by number less 1, see vhca_ethq_at()
+ * @tx_busy: a bit for each send queue that may have something to send
+ * @tx_next: the send queue whose turn it is
+ * @gather: of each send queue; pages that are never used take no memory
+ */
 struct vhca_eth {
     struct vhca_ethq queue[QHCA_MAX_ETHQ];
-    struct vhca_eth_gather gather;
+    uint32_t tx_busy, tx_next;
+    struct vhca_rss rss;
+    struct vhca_eth_gather gather[QHCA_MAX_ETH_PAIRS];
 };
+
+/* Return queue @index of direction @dir, which may not exist. */
+static inline struct vhca_ethq *vhca_ethq_at(const struct qhca_engine *e,
+                                             unsigned index, unsigned dir)
+{
+    return &e->eth->queue[2 * index + dir];
+}
 
 extern const struct vhca_room vhca_eth_room;
 
@@ -73,19 +100,31 @@ int vhca_ethq_check_create(struct qhca_engine *e,
 /* Return queue @number, which may come from the guest, or NULL. */
 struct vhca_ethq *vhca_ethq_get(struct qhca_engine *e, uint32_t number);
 
+/* ---- rss.c ---- */
+
+/* Whether the queues in the table exist. */
+bool vhca_rss_ok(const struct qhca_engine *e, const struct vhca_rss *rss);
+/* Whether frames are spread over receive queue @q, among others. */
+bool vhca_rss_uses(const struct qhca_engine *e, const struct vhca_ethq *q);
+/* Return the queue for a frame, and put its hash, if it has one, in @cqe. */
+struct vhca_ethq *vhca_rss_choose(struct qhca_engine *e, const uint8_t *frame,
+                                  size_t len, struct qhca_cqe *cqe);
+
 /* ---- eth.c ---- */
 
 /* Take the producer index of a queue. */
 bool vhca_eth_doorbell(struct qhca_engine *e, const struct vhca_db *db);
-/* Take WQEs off the Ethernet send queue, within the budget. */
+/* Note that there may be something to send in the queue. */
+void vhca_eth_tx_wake(struct qhca_engine *e, const struct vhca_ethq *q);
+/* Take WQEs off the send queues in turn, a frame each, within the budget. */
 void vhca_eth_tx_work(struct qhca_engine *e);
-/* Whether a send WQE can be taken, or continued, now. */
+/* Whether there may be a send WQE that can be taken, or continued, now. */
 bool vhca_eth_tx_ready(const struct qhca_engine *e);
-/* Receive a frame for the Ethernet queue. */
+/* Receive a frame for the Ethernet queues. */
 void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                  bool csum_ok);
 /*
- * Send and count a frame of the send queue, whole or segmented. Fails with
+ * Send and count a frame of a send queue, whole or segmented. Fails with
  * LOC_QP_OP_ERR if it speaks for a QP, with GENERAL_ERR if there is no room.
  */
 enum qhca_cqe_status vhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
@@ -101,6 +140,7 @@ void vhca_eth_walk(struct vhca_snap *s);
 bool vhca_tso_fits(const struct vhca_tso *t, uint32_t mtu);
 /* Begin to segment the gathered frame; vhca_tso_send() sends a piece. */
 enum qhca_cqe_status vhca_tso_start(struct vhca_eth_gather *g, uint32_t mtu);
-enum qhca_cqe_status vhca_tso_send(struct qhca_engine *e);
+enum qhca_cqe_status vhca_tso_send(struct qhca_engine *e,
+                                   struct vhca_eth_gather *g);
 
 #endif /* QHCA_ENGINE_ETH_H */

@@ -2,7 +2,7 @@
 /* qhca engine: creation and destruction of the Ethernet queues. */
 #include "eth.h"
 
-/* Queue numbers: direction plus one, so that 0 is none. */
+/* Queue numbers: two for each index, from 1 on, so that 0 is none. */
 struct vhca_ethq *vhca_ethq_get(struct qhca_engine *e, uint32_t number)
 {
     if (number == 0 || number > QHCA_MAX_ETHQ ||
@@ -14,9 +14,12 @@ struct vhca_ethq *vhca_ethq_get(struct qhca_engine *e, uint32_t number)
 
 static void free_ethq(struct qhca_engine *e, struct vhca_ethq *q)
 {
-    if (q == &e->eth->queue[QHCA_ETH_TX]) {
-        e->eth->gather.active = false;
-        e->eth->gather.tso.active = false;
+    unsigned i = (q->number - 1) / 2;
+
+    if (q == vhca_ethq_at(e, i, QHCA_ETH_TX)) {
+        e->eth->gather[i].active = false;
+        e->eth->gather[i].tso.active = false;
+        e->eth->tx_busy &= ~(1u << i);
     }
     vhca_mem_release(e, &q->mem);
     q->cq->users--;
@@ -26,10 +29,10 @@ static void free_ethq(struct qhca_engine *e, struct vhca_ethq *q)
 int vhca_ethq_check_create(struct qhca_engine *e,
                            const struct qhca_cmd_create_ethq *r)
 {
-    if (r->dir >= QHCA_MAX_ETHQ || r->flags & ~QHCA_ETHQ_REPLACE) {
+    if (r->dir > QHCA_ETH_RX || r->flags & ~QHCA_ETHQ_REPLACE) {
         return QHCA_ERR_PARAM;
     }
-    if (r->log_size > QHCA_ETHQ_LOG_MAX) {
+    if (r->log_size > QHCA_ETHQ_LOG_MAX || r->index >= e->cfg.eth_queues) {
         return QHCA_ERR_LIMIT;
     }
     if (le32toh(r->pi) > 1u << r->log_size) {
@@ -45,7 +48,8 @@ static int check_new(struct qhca_engine *e,
     if (vhca_cq_get(e, le32toh(r->cqn))->state != QHCA_CQ_OK) {
         return QHCA_ERR_STATE;
     }
-    if (e->eth->queue[r->dir].used && !(r->flags & QHCA_ETHQ_REPLACE)) {
+    if (vhca_ethq_at(e, r->index, r->dir)->used &&
+        !(r->flags & QHCA_ETHQ_REPLACE)) {
         return QHCA_ERR_NO_RESOURCE;
     }
     return QHCA_OK;
@@ -67,19 +71,20 @@ int vhca_do_create_ethq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (status != QHCA_OK) {
         return status;
     }
-    q = &e->eth->queue[r->dir];
+    q = vhca_ethq_at(e, r->index, r->dir);
     if (q->used) {
         free_ethq(e, q);
     }
     *q = (struct vhca_ethq) {
         .used = true,
         .log_size = r->log_size,
-        .number = r->dir + 1u,
+        .number = 2u * r->index + r->dir + 1,
         .pi = le32toh(r->pi),
         .cq = vhca_cq_get(e, le32toh(r->cqn)),
         .mem = vhca_import_take(&c->import[0]),
     };
     q->cq->users++;
+    vhca_eth_tx_wake(e, q);
     c->obj = q->number;
     return QHCA_OK;
 }
@@ -90,6 +95,9 @@ int vhca_do_destroy_ethq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
     if (!q) {
         return QHCA_ERR_OBJ;
+    }
+    if (vhca_rss_uses(e, q)) {
+        return QHCA_ERR_BUSY;
     }
     free_ethq(e, q);
     return QHCA_OK;
@@ -102,6 +110,8 @@ static void reset(struct qhca_engine *e)
             free_ethq(e, &e->eth->queue[i]);
         }
     }
+    e->eth->tx_next = 0;
+    e->eth->rss.types = 0;
 }
 
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
@@ -113,12 +123,12 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     }
     /* They are members of the engine, and cost nothing extra. */
     h[0] = (struct qhca_holding) {
-        "Ethernet queue", true, 0, QHCA_MAX_ETHQ, n
+        "Ethernet queue", true, 0, 2 * e->cfg.eth_queues, n
     };
     return 1;
 }
 
 const struct vhca_room vhca_eth_room = {
     .reset = reset, .holdings = holdings,
-    .section = "eth", .version = 1, .walk = vhca_eth_walk,
+    .section = "eth", .version = 2, .walk = vhca_eth_walk,
 };

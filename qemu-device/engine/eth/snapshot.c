@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the network card in a saved state: its queues, and the frame
- * being put together or segmented.
+ * qhca engine: the network card in a saved state: its queues, the frames being
+ * put together or segmented, and how received frames are spread.
  */
 #include <assert.h>
 
@@ -21,7 +21,8 @@ static bool queue_ok(struct qhca_engine *e, const struct vhca_ethq *q,
                      uint32_t cqn)
 {
     const struct qhca_cmd_create_ethq r = {
-        .dir = (uint8_t)(q->number - 1), .log_size = q->log_size,
+        .dir = (uint8_t)((q->number - 1) % 2),
+        .index = (uint8_t)((q->number - 1) / 2), .log_size = q->log_size,
         .cqn = htole32(cqn), .pi = htole32(q->pi - q->ci),
     };
 
@@ -97,8 +98,9 @@ static bool tso_ok(const struct vhca_tso *t, const struct vhca_eth_gather *g)
            (t->done < t->len || (!t->done && !t->len));
 }
 
-static void walk_gather(struct vhca_snap *s, struct vhca_eth_gather *g)
+static void walk_gather(struct vhca_snap *s, unsigned i)
 {
+    struct vhca_eth_gather *g = &s->e->eth->gather[i];
     struct vhca_tso *t = &g->tso;
     bool active = vhca_snap_num(s, "gather", g->active, 1, 1), cut;
 
@@ -118,23 +120,55 @@ static void walk_gather(struct vhca_snap *s, struct vhca_eth_gather *g)
         vhca_snap_check(s, g->flags & QHCA_ETH_TSO || g->len <= QHCA_MAX_FRAME,
                         "len");
     }
-    vhca_snap_check(s, s->e->eth->queue[QHCA_ETH_TX].used, "gather");
+    vhca_snap_check(s, vhca_ethq_at(s->e, i, QHCA_ETH_TX)->used, "gather");
     if (s->load && !s->bad) {
         g->active = true;
         t->active = cut;
     }
 }
 
+static void walk_rss(struct vhca_snap *s, struct vhca_rss *rss)
+{
+    struct vhca_rss loaded = *rss;
+
+    loaded.types = (uint8_t)vhca_snap_num(s, "types", rss->types, 1,
+                                          QHCA_RSS_TYPES);
+    if (loaded.types) {
+        vhca_snap_raw(s, "key", loaded.key, sizeof(loaded.key));
+        vhca_snap_raw(s, "queue", loaded.queue, sizeof(loaded.queue));
+        vhca_snap_check(s, s->e->cfg.eth_queues > 1 &&
+                           vhca_rss_ok(s->e, &loaded), "queue");
+    }
+    if (s->load && !s->bad) {
+        *rss = loaded;
+    }
+}
+QHCA_SNAP_KNOWS(struct vhca_rss, 169);
+
+/* Version 1 had one queue of each direction. */
 void vhca_eth_walk(struct vhca_snap *s)
 {
+    unsigned pairs = s->version == 1 ? 1 : QHCA_MAX_ETH_PAIRS;
+    struct vhca_eth *eth = s->e->eth;
+
     s->kind = "Ethernet queue";
-    for (s->number = 1; s->number <= QHCA_MAX_ETHQ && !s->bad; s->number++) {
-        struct vhca_ethq *q = &s->e->eth->queue[s->number - 1];
+    for (s->number = 1; s->number <= 2 * pairs && !s->bad; s->number++) {
+        struct vhca_ethq *q = &eth->queue[s->number - 1];
 
         if (vhca_snap_num(s, "used", q->used, 1, 1)) {
             walk_queue(s, q);
         }
     }
     s->kind = NULL;
-    walk_gather(s, &s->e->eth->gather);
+    for (unsigned i = 0; i < pairs && !s->bad; i++) {
+        walk_gather(s, i);
+        if (s->load) {
+            vhca_eth_tx_wake(s->e, vhca_ethq_at(s->e, i, QHCA_ETH_TX));
+        }
+    }
+    if (s->version > 1) {
+        eth->tx_next = vhca_snap_u32(s, "tx_next", eth->tx_next,
+                                     QHCA_MAX_ETH_PAIRS - 1);
+        walk_rss(s, &eth->rss);
+    }
 }

@@ -113,9 +113,9 @@ static void fill_header(const struct vhca_tso *t, uint8_t *frame, uint32_t n)
     put_be16(tcp + 16, vhca_csum_fold(vhca_csum_add(sum, tcp, tcp_len)));
 }
 
-enum qhca_cqe_status vhca_tso_send(struct qhca_engine *e)
+enum qhca_cqe_status vhca_tso_send(struct qhca_engine *e,
+                                   struct vhca_eth_gather *g)
 {
-    struct vhca_eth_gather *g = &e->eth->gather;
     struct vhca_tso *t = &g->tso;
     uint32_t n = MIN_OF(t->len - t->done, t->mss), len = t->hdr_len + n;
     uint8_t *frame = g->data + t->payload + t->done - t->hdr_len;

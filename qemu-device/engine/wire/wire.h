@@ -90,6 +90,18 @@ bool vhca_frame_roce_source(const uint8_t *frame, size_t len, uint8_t *sgid);
  */
 size_t vhca_frame_header_len(const uint8_t *frame, size_t len);
 
+/* ---- hash.c ---- */
+
+/* Return the Toeplitz hash of at most QHCA_RSS_KEY_LEN - 4 bytes. */
+uint32_t vhca_toeplitz(const uint8_t *key, const uint8_t *data, size_t len);
+/*
+ * Hash a frame of at least ETH_LEN bytes, behind at most one tag. Returns which
+ * of @types the hash is of, or 0 if there is none. Fragments are hashed without
+ * ports, which only the first has.
+ */
+unsigned vhca_frame_hash(const uint8_t *key, unsigned types,
+                         const uint8_t *frame, size_t len, uint32_t *hash);
+
 /* ---- opcode.c ---- */
 
 /* What an opcode does; services that share an operation share the value. */

@@ -96,7 +96,11 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         c->create_ethq.log_size = (uint8_t)rnd(f, 8);
         c->create_ethq.dir = (uint8_t)rnd(f, 3);
         c->create_ethq.flags = (uint8_t)rnd(f, 2);
+        c->create_ethq.index = (uint8_t)rnd(f, one_in(f, 20) ? 256 : 3);
         c->create_ethq.pi = htole32((uint32_t)rnd(f, 80));
+        break;
+    case QHCA_CMD_SET_RSS:
+        c->set_rss.types = htole32((uint32_t)rnd(f, one_in(f, 9) ? 256 : 64));
         break;
     case QHCA_CMD_REG_MR:
     case QHCA_CMD_REREG_MR:
@@ -200,6 +204,22 @@ static void some_xrc(struct fuzz *f, struct qhca_create_qp *c)
     }
 }
 
+/* Fills a table with few of the queues, so that it is often right. */
+static void fill_rss(struct fuzz *f, struct qhca_rss *rss)
+{
+    unsigned queues = 1 + (unsigned)rnd(f, 3);
+
+    for (unsigned i = 0; i < sizeof(rss->key); i++) {
+        rss->key[i] = (uint8_t)rnd(f, 256);
+    }
+    for (unsigned i = 0; i < sizeof(rss->queue); i++) {
+        rss->queue[i] = (uint8_t)rnd(f, queues);
+    }
+    if (one_in(f, 4)) {
+        rss->queue[rnd(f, sizeof(rss->queue))] = (uint8_t)nasty(f);
+    }
+}
+
 /* Fills the mailbox with a QP to create or attributes, with wrong bytes. */
 static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
 {
@@ -229,6 +249,8 @@ static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
         memcpy(mbox, &c, sizeof(c));
     } else if (opcode == QHCA_CMD_MODIFY_QP) {
         memcpy(mbox, &a, sizeof(a));
+    } else if (opcode == QHCA_CMD_SET_RSS) {
+        fill_rss(f, (struct qhca_rss *)mbox);
     }
     if (one_in(f, 3)) {
         mbox[rnd(f, 80)] = (uint8_t)nasty(f);
@@ -282,8 +304,9 @@ void fuzz_command(struct fuzz *f, struct qhca_cmd *c)
 void random_command(struct fuzz *f)
 {
     static const uint8_t opcodes[] = {
-        0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x10, 0x11, 0x12, 0x13, 0x20,
-        0x20, 0x21, 0x24, 0x25, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x2c, 0x2c, 0x2d,
+        0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x10, 0x11, 0x12, 0x13, 0x14,
+        0x14, 0x20, 0x20, 0x21, 0x24, 0x25, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x2c,
+        0x2c, 0x2d,
         0x30, 0x30, 0x31, 0x32, 0x33, 0x33, 0x34, 0x38, 0x38, 0x39, 0x3a, 0x3b,
         0x3c, 0x40, 0x40, 0x41, 0x41, 0x41, 0x42, 0x43, 0x48, 0x48, 0x49,
         0x50, 0x50, 0x51, 0x52, 0x53, 0x53,

@@ -14,7 +14,7 @@ struct target {
     struct node n, peer;
     struct rc_qp qp[NUM_QPS];
     struct gsrq srq;            /* in the domain of the XRC_TGT QP */
-    struct eth_rx rx;
+    struct eth_rx rx[2];
     uint8_t gid[16], mac[6];
     struct canary canary;
     uint64_t rng;
@@ -209,6 +209,7 @@ static void begin(struct target *t, uint8_t cfg)
         QHCA_QPT_XRC_TGT, QHCA_QPT_XRC_INI,
     };
     struct rc_opts o = RC_OPTS;
+    struct qhca_rss rss;
     unsigned i;
 
     t->n = node_new(NULL, 1);
@@ -231,7 +232,11 @@ static void begin(struct target *t, uint8_t cfg)
         rc_set_peer(&t->qp[i], &t->peer, 0x77 + i);
         rc_bring_up(&t->qp[i], i == 2 ? QHCA_QPS_RTR : QHCA_QPS_RTS);
     }
-    t->rx = eth_rx_create(t->n.g, &t->n.comp, 3, 2000);
+    rss = eth_rss_even(2);
+    for (i = 0; i < 2; i++) {
+        t->rx[i] = eth_rx_create_at(t->n.g, &t->n.comp, i, 3, 2000);
+    }
+    CHECK_EQ(eth_set_rss(t->n.g, 0x3f, &rss), QHCA_OK);
     canary_begin(&t->canary, &t->n);
     racer = t;
     t->rng = cfg | 1;
@@ -394,7 +399,8 @@ uint64_t frames_session(const uint8_t *data, size_t size)
             empty_cq(&t.qp[i].rcq);
         }
         empty_cq(&t.srq.cq);
-        eth_rx_refill(&t.rx);
+        eth_rx_refill(&t.rx[0]);
+        eth_rx_refill(&t.rx[1]);
     }
     REQUIRE(dev_state(t.n.g) == QHCA_STATE_RUNNING);
     return finish(&t);

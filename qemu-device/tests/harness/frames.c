@@ -100,7 +100,8 @@ void frame_add_vlan(struct frame *f, unsigned tci)
 /* ---- queues ---- */
 
 static uint32_t create_ethq(struct guest *g, const struct gcq *cq,
-                            const struct gbuf *ring, unsigned log, unsigned dir)
+                            const struct gbuf *ring, unsigned log,
+                            unsigned dir, unsigned index)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_CREATE_ETHQ) };
 
@@ -108,6 +109,7 @@ static uint32_t create_ethq(struct guest *g, const struct gcq *cq,
     cmd.create_ethq.cqn = htole32(cq->cqn);
     cmd.create_ethq.log_size = (uint8_t)log;
     cmd.create_ethq.dir = (uint8_t)dir;
+    cmd.create_ethq.index = (uint8_t)index;
     return guest_create(g, &cmd);
 }
 
@@ -129,15 +131,15 @@ static void post_buffer(struct eth_rx *q, uint32_t which)
     w->length = htole32(q->buf_len);
 }
 
-struct eth_rx eth_rx_create(struct guest *g, const struct geq *eq, unsigned log,
-                            uint32_t buf_len)
+struct eth_rx eth_rx_create_at(struct guest *g, const struct geq *eq,
+                               unsigned index, unsigned log, uint32_t buf_len)
 {
     struct eth_rx q = { .g = g, .log = log, .buf_len = buf_len };
     uint32_t i;
 
     q.cq = cq_create(g, eq, 0, log);
     q.ring = guest_buf(g, sizeof(struct qhca_eth_wqe) << log, 12, 1);
-    q.number = create_ethq(g, &q.cq, &q.ring, log, QHCA_ETH_RX);
+    q.number = create_ethq(g, &q.cq, &q.ring, log, QHCA_ETH_RX, index);
     q.buf = address_list(1u << log);
     for (i = 0; i < 1u << log; i++) {
         q.buf[i] = guest_alloc(g, buf_len, 64);
@@ -145,6 +147,12 @@ struct eth_rx eth_rx_create(struct guest *g, const struct geq *eq, unsigned log,
     }
     ring(g, 0, QHCA_DB_ETH, q.number, q.pi);
     return q;
+}
+
+struct eth_rx eth_rx_create(struct guest *g, const struct geq *eq, unsigned log,
+                            uint32_t buf_len)
+{
+    return eth_rx_create_at(g, eq, 0, log, buf_len);
 }
 
 void eth_rx_refill(struct eth_rx *q)
@@ -157,14 +165,41 @@ void eth_rx_refill(struct eth_rx *q)
     ring(q->g, 0, QHCA_DB_ETH, q->number, q->pi);
 }
 
-struct eth_tx eth_tx_create(struct guest *g, const struct geq *eq, unsigned log)
+struct qhca_rss eth_rss_even(unsigned queues)
+{
+    struct qhca_rss rss = { 0 };
+
+    for (unsigned i = 0; i < sizeof(rss.key); i++) {
+        rss.key[i] = (uint8_t)(i * 37 + 11);
+    }
+    for (unsigned i = 0; i < sizeof(rss.queue); i++) {
+        rss.queue[i] = (uint8_t)(i % queues);
+    }
+    return rss;
+}
+
+int eth_set_rss(struct guest *g, uint32_t types, const struct qhca_rss *rss)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_RSS) };
+
+    cmd.set_rss.types = htole32(types);
+    return guest_cmd_mbox(g, &cmd, rss, rss ? sizeof(*rss) : 0, NULL, 0, NULL);
+}
+
+struct eth_tx eth_tx_create_at(struct guest *g, const struct geq *eq,
+                               unsigned index, unsigned log)
 {
     struct eth_tx q = { .g = g, .log = log };
 
     q.cq = cq_create(g, eq, 0, log);
     q.ring = guest_buf(g, sizeof(struct qhca_eth_wqe) << log, 12, 1);
-    q.number = create_ethq(g, &q.cq, &q.ring, log, QHCA_ETH_TX);
+    q.number = create_ethq(g, &q.cq, &q.ring, log, QHCA_ETH_TX, index);
     return q;
+}
+
+struct eth_tx eth_tx_create(struct guest *g, const struct geq *eq, unsigned log)
+{
+    return eth_tx_create_at(g, eq, 0, log);
 }
 
 struct qhca_eth_wqe *eth_tx_post(struct eth_tx *q, uint64_t addr, uint32_t len,

@@ -32,8 +32,16 @@ struct eth_rx {
 };
 struct eth_rx eth_rx_create(struct guest *g, const struct geq *eq, unsigned log,
                             uint32_t buf_len);
+/* The receive queue with another index than 0. */
+struct eth_rx eth_rx_create_at(struct guest *g, const struct geq *eq,
+                               unsigned index, unsigned log, uint32_t buf_len);
 /* Posts all completed buffers again. */
 void eth_rx_refill(struct eth_rx *q);
+
+/* A table that spreads frames over the queues from 0 on, and some key. */
+struct qhca_rss eth_rss_even(unsigned queues);
+/* Runs SET_RSS with it, or without a table; returns its status. */
+int eth_set_rss(struct guest *g, uint32_t types, const struct qhca_rss *rss);
 
 /* struct eth_tx - the driver's side of the send queue */
 struct eth_tx {
@@ -45,6 +53,8 @@ struct eth_tx {
 };
 struct eth_tx eth_tx_create(struct guest *g, const struct geq *eq,
                             unsigned log);
+struct eth_tx eth_tx_create_at(struct guest *g, const struct geq *eq,
+                               unsigned index, unsigned log);
 /* Puts a WQE in the ring without a doorbell; the caller may change it. */
 struct qhca_eth_wqe *eth_tx_post(struct eth_tx *q, uint64_t addr, uint32_t len,
                                  unsigned flags);

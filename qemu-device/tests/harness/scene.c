@@ -94,18 +94,27 @@ static void receive_half(struct rc_qp *q)
     peer_inject(q, &p, guest_ptr(g, node.mr.addr, 1024), 1024);
 }
 
-/* A frame to send, another one that lacks its end, and receive buffers. */
+/*
+ * A frame to send, others that lack their end, and receive buffers of two
+ * queues.
+ */
 static void use_eth(void)
 {
     uint64_t mem = guest_alloc(g, 20000, 4096);
     struct eth_tx tx_queue = eth_tx_create(g, &node.comp, 5);
+    struct eth_tx other = eth_tx_create_at(g, &node.comp, 2, 4);
+    struct qhca_rss rss = eth_rss_even(2);
     struct frame f = udp_frame(test_mac, 1, 2, 99, 500);
 
     eth_rx_create(g, &node.comp, 4, 2000);
+    eth_rx_create_at(g, &node.comp, 1, 4, 2000);
+    CHECK_EQ(eth_set_rss(g, 0x3f, &rss), QHCA_OK);
     memcpy(guest_ptr(g, mem, f.len), f.data, f.len);
     eth_tx_post(&tx_queue, mem, (uint32_t)f.len, 0);
     eth_tx_post(&tx_queue, mem, 60, QHCA_ETH_MORE);
     eth_tx_ring(&tx_queue);
+    eth_tx_post(&other, mem, 70, QHCA_ETH_MORE);
+    eth_tx_ring(&other);
 }
 
 /* Fills the asynchronous EQ, so that more events wait for room. */

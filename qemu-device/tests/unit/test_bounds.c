@@ -14,6 +14,7 @@
 static const struct qhca_engine_config properties = {
     .mac = { 0x52, 0x54, 0, 1, 2, 3 },
     .num_vectors = 5, .num_uars = 1024, .log_db_stride = 12, .max_qp = 4096,
+    .eth_queues = QHCA_MAX_ETH_PAIRS,
     .shadow = true,
 };
 

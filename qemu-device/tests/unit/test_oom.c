@@ -12,6 +12,7 @@
 static const struct qhca_engine_config good = {
     .mac = { 0x52, 0x54, 0, 1, 2, 3 },
     .num_vectors = 2, .num_uars = 1, .log_db_stride = 12, .max_qp = 1,
+    .eth_queues = 1,
 };
 
 static struct guest nobody;     /* whom its engines never need */
@@ -40,6 +41,10 @@ static void configurations(void)
     TRY(c.log_db_stride = 11, 0);
     TRY(c.log_db_stride = 16, 1);
     TRY(c.log_db_stride = 17, 0);
+    TRY(c.eth_queues = 0, 0);
+    TRY(c.eth_queues = 3, 0);
+    TRY(c.eth_queues = 8, 1);
+    TRY(c.eth_queues = 16, 0);
     TRY(c.max_qp = 0, 0);
     TRY(c.max_qp = 1000, 1);
     TRY(c.max_qp = (1 << 18) + 1, 0);

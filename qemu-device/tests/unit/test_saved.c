@@ -305,7 +305,7 @@ static void pieces(void)
     struct vhca_eth_gather *gather;
 
     scene_start();
-    gather = &g->e->eth->gather;
+    gather = &g->e->eth->gather[0];
     REQUIRE(gather->active);
     gather->flags |= QHCA_ETH_TSO;
     gather->len = 60000;

@@ -11,7 +11,7 @@
 #include "harness/snapshot.h"
 
 #define MAX_STATE   (1u << 20)
-#define HEADER_LEN  (12u + 8 * 8)   /* including the properties */
+#define HEADER_LEN  (12u + 9 * 8)   /* including the properties */
 #define NAME_LEN    12u             /* name of a section */
 
 static uint8_t good[MAX_STATE], bad[MAX_STATE];
@@ -71,7 +71,7 @@ static void everything(void)
         CHECK_EQ(q->sq.next - q->sq.ci, 4);
         CHECK(q->req.timer.pos && q->req.stopped && q->cntset);
         CHECK(q->rsp.rwr.taken && q->rsp.res[q->rsp.res_last].valid);
-        CHECK(e->eth->gather.active && vhca_fifo_used(&e->port->tx));
+        CHECK(e->eth->gather[0].active && vhca_fifo_used(&e->port->tx));
         CHECK(e->port->num_groups == 1 && e->port->tx_blocked);
         CHECK(!vhca_list_empty(&vhca_eq_async(g->e)->pending));
         CHECK_EQ(vhca_srq_get(g->e, srq.srqn)->held, 1);
@@ -231,10 +231,10 @@ static void other_devices(void)
     take_scene();
     memcpy(bad, good, good_len);
     bad[4]++;
-    refused_for("header: format is 5, here 1 to 4");
+    refused_for("header: format is 6, here 1 to 5");
     memcpy(bad, good, good_len);
     bad[4] = 0;
-    refused_for("header: format is 0, here 1 to 4");
+    refused_for("header: format is 0, here 1 to 5");
     memcpy(bad, good, good_len);
     bad[12]++;                          /* vectors */
     refused_for("properties: vectors is 0x9, here 0x8");
@@ -250,6 +250,9 @@ static void other_devices(void)
     memcpy(bad, good, good_len);
     bad[12 + 7 * 8] ^= 1;
     refused_for("properties: shadow-doorbells is 0x0, here 0x1");
+    memcpy(bad, good, good_len);
+    bad[12 + 8 * 8] = 1;
+    refused_for("properties: eth-queues is 0x1, here 0x8");
     memcpy(bad, good, good_len);
     bad[HEADER_LEN + NAME_LEN]++;
     refused_for("core: version is 2, here 1 to 1");
@@ -291,7 +294,7 @@ static void first_format(void)
     CHECK_EQ(g->e->qps->table.used, 7);
     CHECK_EQ(sending, 1);
     CHECK_EQ(receiving, 2);
-    CHECK(g->e->eth->gather.active && vhca_fifo_used(&g->e->port->tx));
+    CHECK(g->e->eth->gather[0].active && vhca_fifo_used(&g->e->port->tx));
     CHECK_EQ(g->e->port->num_groups, 1);
     CHECK(counter(g, QHCA_CNT_RX_PKTS) > 0);
     snapshot_cycle(g);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca engine: how received frames are spread over the Ethernet queues. */
+#include "eth.h"
+#include "../wire/wire.h"
+
+bool vhca_rss_ok(const struct qhca_engine *e, const struct vhca_rss *rss)
+{
+    for (unsigned i = 0; i < QHCA_RSS_ENTRIES; i++) {
+        if (rss->queue[i] >= e->cfg.eth_queues ||
+            !vhca_ethq_at(e, rss->queue[i], QHCA_ETH_RX)->used) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool vhca_rss_uses(const struct qhca_engine *e, const struct vhca_ethq *q)
+{
+    const struct vhca_rss *rss = &e->eth->rss;
+    unsigned i = (q->number - 1) / 2;
+
+    return rss->types && q == vhca_ethq_at(e, i, QHCA_ETH_RX) &&
+           memchr(rss->queue, (int)i, sizeof(rss->queue));
+}
+
+struct vhca_ethq *vhca_rss_choose(struct qhca_engine *e, const uint8_t *frame,
+                                  size_t len, struct qhca_cqe *cqe)
+{
+    const struct vhca_rss *rss = &e->eth->rss;
+    unsigned type, index = 0;
+    uint32_t hash;
+
+    if (!rss->types) {
+        return vhca_ethq_at(e, 0, QHCA_ETH_RX);
+    }
+    type = vhca_frame_hash(rss->key, rss->types, frame, len, &hash);
+    if (type) {
+        index = rss->queue[hash % QHCA_RSS_ENTRIES];
+        cqe->hash = htole32(hash);
+        cqe->flags |= htole16(QHCA_CQE_HASH);
+        if (type & ~(QHCA_RSS_IPV4 | QHCA_RSS_IPV6)) {
+            cqe->flags |= htole16(QHCA_CQE_HASH_L4);
+        }
+    }
+    return vhca_ethq_at(e, index, QHCA_ETH_RX);
+}
+
+int vhca_do_set_rss(struct qhca_engine *e, struct vhca_cmd_ctx *c)
+{
+    uint32_t types = le32toh(c->cmd->set_rss.types);
+    struct vhca_rss rss = { .types = (uint8_t)types };
+    struct qhca_rss r;
+
+    if (e->cfg.eth_queues == 1) {
+        return QHCA_ERR_NOT_SUPPORTED;
+    }
+    if (types & ~QHCA_RSS_TYPES) {
+        return QHCA_ERR_PARAM;
+    }
+    if (types) {
+        memcpy(&r, c->mbox, sizeof(r));
+        memcpy(rss.key, r.key, sizeof(rss.key));
+        memcpy(rss.queue, r.queue, sizeof(rss.queue));
+        if (!vhca_rss_ok(e, &rss)) {
+            return QHCA_ERR_OBJ;
+        }
+    }
+    e->eth->rss = rss;
+    return QHCA_OK;
+}
