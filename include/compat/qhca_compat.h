@@ -20,6 +20,28 @@
 
 struct ib_dmah;				/* 6.17 */
 
+#ifndef QHCA_HAVE_ETHTOOL_PUTS		/* 6.8 */
+#include <linux/ethtool.h>
+
+static inline void ethtool_puts(u8 **data, const char *str)
+{
+	strscpy(*data, str, ETH_GSTRING_LEN);
+	*data += ETH_GSTRING_LEN;
+}
+#endif
+
+#ifndef QHCA_HAVE_NAPI_CONFIG		/* 6.14 */
+#define netif_napi_add_config(netdev, napi, poll, index)	netif_napi_add(netdev, napi, poll)
+#endif
+
+#ifndef QHCA_HAVE_NAPI_IRQ		/* 6.7 */
+#define netif_napi_set_irq(napi, irq)				((void)(irq))
+#endif
+
+#ifndef QHCA_HAVE_QUEUE_NAPI		/* 6.8 */
+#define netif_queue_set_napi(netdev, index, type, napi)		((void)(netdev))
+#endif
+
 #ifndef QHCA_HAVE_UMEM_GET_VA		/* 7.2 */
 #define ib_umem_get_va	ib_umem_get
 #endif

@@ -17,6 +17,7 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/device.sh
 . /opt/qhca/guest/probes.sh
 . /opt/qhca/guest/eth.sh
+. /opt/qhca/guest/eth-queues.sh
 . /opt/qhca/guest/cm.sh
 . /opt/qhca/guest/matrix.sh
 . /opt/qhca/guest/soak.sh

@@ -8,6 +8,8 @@ VLAN_IF=$QHCA_IF.7
 VLAN_NET=192.168.207
 
 counter() { cat "/sys/class/net/$QHCA_IF/statistics/$1"; }
+# queue_sum NAME: of all queues, txN_packets as tx_packets.
+queue_sum() { ethtool -S "$QHCA_IF" | sed 's/^ *\([rt]x\)[0-9]*_/\1_/' | awk -v n="$1:" '$1 == n { s += $2 } END { print s }'; }
 ethtool_counter() { ethtool -S "$QHCA_IF" | awk -v n="$1:" '$1 == n { print $2 }'; }
 carrier_is() { [ "$(cat "/sys/class/net/$QHCA_IF/carrier")" = "$1" ]; }
 port_is() { rdma link show "$QHCA_DEV/1" | grep -q "state $1 "; }
@@ -33,19 +35,18 @@ figures()
 {
 	local before=() after=() i names=(tx_packets tx_bytes rx_packets rx_bytes)
 	local dev=(eth_tx_pkts eth_tx_bytes eth_rx_pkts eth_rx_bytes)
-	local queue=(tx0_packets tx0_bytes rx0_packets rx0_bytes)
 	flood 50 100
 	for i in 0 1 2 3; do before[i]=$(ethtool_counter "${dev[i]}"); done
 	for i in 0 1 2 3; do before[i + 4]=$(counter "${names[i]}"); done
-	for i in 0 1 2 3; do before[i + 8]=$(ethtool_counter "${queue[i]}"); done
+	for i in 0 1 2 3; do before[i + 8]=$(queue_sum "${names[i]}"); done
 	flood 200 700
 	for i in 0 1 2 3; do after[i]=$(ethtool_counter "${dev[i]}"); done
 	for i in 0 1 2 3; do after[i + 4]=$(counter "${names[i]}"); done
-	for i in 0 1 2 3; do after[i + 8]=$(ethtool_counter "${queue[i]}"); done
+	for i in 0 1 2 3; do after[i + 8]=$(queue_sum "${names[i]}"); done
 	for i in 0 1 2 3; do
 		same "device and driver, ${names[i]}" $((after[i] - before[i])) \
 			$((after[i + 4] - before[i + 4])) || return 1
-		same "driver and queue, ${names[i]}" $((after[i + 4] - before[i + 4])) \
+		same "driver and queues, ${names[i]}" $((after[i + 4] - before[i + 4])) \
 			$((after[i + 8] - before[i + 8])) || return 1
 	done
 	[ $((after[0] - before[0])) -ge 200 ] || return 1
@@ -57,7 +58,8 @@ driver_info()
 	ethtool -i "$QHCA_IF" | grep -x 'driver: qhca' &&
 		ethtool "$QHCA_IF" | grep 'Speed: 100000Mb/s' &&
 		ethtool "$QHCA_IF" | grep 'Link detected: yes' &&
-		ethtool -l "$QHCA_IF" | grep -E 'Combined:\s+1$'
+		same "channels" "$(channels)" "$(max_channels)" &&
+		{ no_rss || same "channels for CPUs" "$(max_channels)" "$(most_channels)"; }
 }
 
 features()
@@ -227,15 +229,24 @@ vlan_none()
 	return $rc
 }
 
+# limit_min BYTES: so many may wait in each queue of the device.
+limit_min()
+{
+	local file
+	for file in "/sys/class/net/$QHCA_IF"/queues/tx-*/byte_queue_limits/limit_min; do
+		echo "$1" >"$file" || return 1
+	done
+}
+
 # Frames from both CPUs as fast as the smallest rings allow.
 small_rings()
 {
-	local before after limits="/sys/class/net/$QHCA_IF/queues/tx-0/byte_queue_limits"
+	local before after
 	before=$(ethtool_counter cq_overrun)
-	ethtool -G "$QHCA_IF" rx 64 tx 64 && echo 10000000 >"$limits/limit_min" || return 1
+	ethtool -G "$QHCA_IF" rx 64 tx 64 && limit_min 10000000 || return 1
 	python3 /opt/qhca/guest/frames.py blast "$QHCA_IF" 2
 	after=$(ethtool_counter cq_overrun)
-	echo 0 >"$limits/limit_min"
+	limit_min 0
 	ethtool -G "$QHCA_IF" rx 1024 tx 512 || return 1
 	same "overruns" "$before" "$after" && flood 50 500
 }
@@ -247,8 +258,10 @@ CROWD=20000	# frames of pktgen
 losses()
 {
 	local name
-	for name in tx0_dropped tx0_errors rx0_dropped rx0_errors rx0_length_errors eth_tx_err \
-		cq_overrun; do
+	for name in tx_dropped tx_errors rx_dropped rx_errors rx_length_errors; do
+		echo "$name $(queue_sum $name)"
+	done
+	for name in eth_tx_err cq_overrun; do
 		echo "$name $(ethtool_counter $name)"
 	done
 }
@@ -319,9 +332,9 @@ crowd()
 # only the last one, which may find that the ring has run empty.
 refills()
 {
-	local log=$LOGS/eth.refills rc=0 limits="/sys/class/net/$QHCA_IF/queues/tx-0/byte_queue_limits"
+	local log=$LOGS/eth.refills rc=0
 	ethtool -C "$QHCA_IF" rx-usecs 60000 rx-frames 300 tx-usecs 60000 tx-frames 300 &&
-		echo 10000000 >"$limits/limit_min" || return 1
+		limit_min 10000000 || return 1
 	probes_start "r:probes/polled qhca_rx_poll done=\$retval:s32" \
 		'p:probes/filled qhca_rxq_fill' || rc=1
 	for _ in 1 2 3 4 5; do
@@ -331,7 +344,7 @@ refills()
 		grep -q "done=64" "$TRACING/trace" && break
 	done
 	probes_stop >"$log"
-	echo 0 >"$limits/limit_min"
+	limit_min 0
 	ethtool -C "$QHCA_IF" rx-usecs 0 rx-frames 0 tx-usecs 0 tx-frames 0
 	awk '{ if (full[$1]) { if ($2 == "filled") filled++; else missed++ }
 	       full[$1] = $3 == "done=64" }

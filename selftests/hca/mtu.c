@@ -138,6 +138,10 @@ static const struct {
 	  ENOMEM },
 	{ "smaller, receive queue", "cmd opcode=create_ethq after=1 once fail=no_resource", LARGE,
 	  SMALL, ENOMEM },
+	{ "larger, second channel", "cmd opcode=create_ethq after=3 once fail=no_resource", SMALL,
+	  LARGE, ENOMEM },
+	{ "smaller, spreading of frames", "cmd opcode=set_rss once fail=no_resource", LARGE, SMALL,
+	  ENOMEM },
 	{ "smaller, CQ", "cmd opcode=create_cq once fail=no_resource", LARGE, SMALL, ENOMEM },
 };
 

@@ -61,21 +61,24 @@ static int kv_rxq_frame(struct sk_buff *skb, struct net_device *netdev, struct p
 	return NET_RX_SUCCESS;
 }
 
-/* Records the buffers that the device has now; it uses them in order, and there are many. */
+/* Records the buffers that the device has now; it uses those of a queue in order. */
 static bool kv_rxq_note(struct kv *kv, struct kv_rxq *r, struct net_device *netdev)
 {
 	struct qhca_nic *nic = netdev_priv(netdev);
+	const struct qhca_rxq *rx;
 	bool ok = false;
-	u32 i;
+	u32 i, queue, n;
 
 	rtnl_lock();
-	if (KV_CHECK(kv, nic->chan)) {
-		const struct qhca_rxq *rx = &nic->chan->rx;
-
-		r->num = BIT(rx->log_size);
+	if (KV_CHECK(kv, nic->chans)) {
+		n = BIT(nic->chans->chan[0]->rx.log_size);
+		r->num = nic->chans->num * n;
 		r->buffers = kvcalloc(r->num, sizeof(*r->buffers), GFP_KERNEL);
-		for (i = 0; r->buffers && i < r->num; i++)
-			r->buffers[i] = READ_ONCE(rx->page[i]);
+		for (i = 0, queue = 0; r->buffers && queue < nic->chans->num; queue++) {
+			rx = &nic->chans->chan[queue]->rx;
+			for (; i < (queue + 1) * n; i++)
+				r->buffers[i] = READ_ONCE(rx->page[i % n]);
+		}
 		ok = KV_CHECK(kv, r->buffers);
 	}
 	rtnl_unlock();

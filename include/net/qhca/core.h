@@ -31,9 +31,6 @@ struct qhca_adev {
 	struct qhca_dev *dev;
 };
 
-/* Number of the device's CQs that the network interface uses while it is up. */
-#define QHCA_ETH_CQS	2
-
 /* struct qhca_device_attr in CPU order. */
 struct qhca_limits {
 	u64 fw_version;
@@ -78,6 +75,7 @@ struct pci_dev *qhca_pdev(struct qhca_dev *dev);
 struct net_device *qhca_netdev(struct qhca_dev *dev);
 const struct qhca_limits *qhca_limits(struct qhca_dev *dev);
 unsigned int qhca_num_comp_vectors(struct qhca_dev *dev);
+u32 qhca_num_eth_cqs(struct qhca_dev *dev);
 /* True from the moment the device is known to be dead: fatal error, timeout or unplugged. */
 bool qhca_is_dead(struct qhca_dev *dev);
 /* True once a dead device is known to do no more DMA, so that memory can be freed. */

@@ -55,7 +55,7 @@ static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_devic
 	attr->max_send_sge = qhca_ib_int(l->max_send_sge);
 	attr->max_recv_sge = qhca_ib_int(l->max_recv_sge);
 	attr->max_sge_rd = attr->max_send_sge;
-	attr->max_cq = qhca_ib_int(l->max_cq) - QHCA_ETH_CQS;
+	attr->max_cq = qhca_ib_int(l->max_cq) - qhca_num_eth_cqs(dev->core);
 	attr->max_cqe = BIT(l->max_cqe_log);
 	attr->max_mr = qhca_ib_int(l->max_mr);
 	if (qhca_ib_has(dev, QHCA_CAP_MW))

@@ -154,11 +154,20 @@ static void qhca_eq_free_irq(struct qhca_eq *eq)
 	eq->irq_requested = false;
 }
 
-/* Spread completion vectors over the CPUs, near ones first. */
+/* Whether the vector belongs to an Ethernet channel, and not to RDMA. */
+static bool qhca_eq_is_eth(const struct qhca_eq *eq)
+{
+	return eq->vector >= QHCA_VECTOR_COMP + eq->dev->num_comp;
+}
+
+/* Spread the vectors of RDMA over the CPUs, near ones first, and so those of Ethernet. */
 static void qhca_eq_spread(struct qhca_eq *eq)
 {
-	unsigned int cpu = cpumask_local_spread(eq->vector - QHCA_VECTOR_COMP,
-						dev_to_node(&eq->dev->pdev->dev));
+	unsigned int i = eq->vector - QHCA_VECTOR_COMP, cpu;
+
+	if (qhca_eq_is_eth(eq))
+		i -= eq->dev->num_comp;
+	cpu = cpumask_local_spread(i, dev_to_node(&eq->dev->pdev->dev));
 
 	irq_set_affinity_and_hint(eq->irq, cpumask_of(cpu));
 }
@@ -167,7 +176,8 @@ static void qhca_eq_spread(struct qhca_eq *eq)
  * qhca_irqs_init - allocate MSI-X vectors and install the handler of vector 0
  * @dev: the function, down, with its command queue in memory
  *
- * More completion vectors than CPUs would be of no use; one is enough.
+ * More completion vectors than CPUs would be of no use, neither to RDMA nor to Ethernet; one for
+ * both is enough. How many the Ethernet queues need is not known yet: see qhca_eqs_create().
  *
  * Context: process.
  * Return: 0 or a negative errno.
@@ -175,7 +185,7 @@ static void qhca_eq_spread(struct qhca_eq *eq)
 int qhca_irqs_init(struct qhca_dev *dev)
 {
 	u32 max = min_t(u32, qhca_read_reg(dev, QHCA_REG_VECTORS),
-			QHCA_VECTOR_COMP + num_online_cpus());
+			QHCA_VECTOR_COMP + 2 * num_online_cpus());
 	unsigned int i;
 	int n, ret;
 
@@ -194,6 +204,7 @@ int qhca_irqs_init(struct qhca_dev *dev)
 		goto err_vectors;
 	}
 	dev->num_eqs = n;
+	dev->num_comp = min_t(unsigned int, n - QHCA_VECTOR_COMP, num_online_cpus());
 	for (i = 0; i < n; i++) {
 		spin_lock_init(&dev->eqs[i].lock);
 		dev->eqs[i].dev = dev;
@@ -342,7 +353,8 @@ static int qhca_eq_create(struct qhca_eq *eq)
 	if (ret)
 		goto err_mem;
 	if (!qhca_eq_is_async(eq)) {
-		ret = qhca_eq_request_irq(eq, qhca_irq_comp, "comp");
+		ret = qhca_eq_request_irq(eq, qhca_irq_comp,
+					  qhca_eq_is_eth(eq) ? "eth" : "comp");
 		if (ret)
 			goto err_destroy;
 		qhca_eq_spread(eq);
@@ -376,16 +388,22 @@ static void qhca_eq_destroy(struct qhca_eq *eq)
 }
 
 /**
- * qhca_eqs_create - create the event queues of all vectors
+ * qhca_eqs_create - create the event queues of all vectors that are used
  * @dev: the function, running, with its limits known
+ *
+ * The Ethernet channels have vectors of their own if those suffice for all, else they share those
+ * of RDMA.
  *
  * Context: process.
  * Return: 0 or a negative errno.
  */
 int qhca_eqs_create(struct qhca_dev *dev)
 {
-	unsigned int i;
+	unsigned int shared = QHCA_VECTOR_COMP + dev->num_comp, i;
+	unsigned int own = shared + qhca_max_channels(dev);
 	int ret;
+
+	dev->num_eqs = dev->num_eqs >= own ? own : shared;
 
 	for (i = 0; i < dev->num_eqs; i++) {
 		ret = qhca_eq_create(&dev->eqs[i]);
@@ -410,28 +428,4 @@ void qhca_eqs_destroy(struct qhca_dev *dev)
 
 	while (i--)
 		qhca_eq_destroy(&dev->eqs[i]);
-}
-
-/**
- * qhca_num_comp_vectors - how many completion vectors there are
- * @dev: the function
- *
- * Return: at least 1.
- */
-unsigned int qhca_num_comp_vectors(struct qhca_dev *dev)
-{
-	return dev->num_eqs - QHCA_VECTOR_COMP;
-}
-EXPORT_SYMBOL(qhca_num_comp_vectors);
-
-/**
- * qhca_comp_eqn - number of the event queue of a completion vector
- * @dev: the function
- * @vector: completion vector, less than qhca_num_comp_vectors()
- *
- * Return: EQN.
- */
-u32 qhca_comp_eqn(struct qhca_dev *dev, unsigned int vector)
-{
-	return dev->eqs[QHCA_VECTOR_COMP + vector].eqn;
 }

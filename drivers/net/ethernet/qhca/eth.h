@@ -2,15 +2,16 @@
 /*
  * qhca.ko: the Ethernet port.
  *
- * struct qhca_nic is the private data of the netdev. While the interface is up it has a struct
- * qhca_chan: a send and a receive queue, each with its CQ, and one NAPI instance for both. A new
- * MTU or ring size needs a new channel, which is allocated before the old one is stopped and
- * replaces it without losing frames.
+ * struct qhca_nic is the private data of the netdev. While the interface is up it has channels: a
+ * struct qhca_chan is a send and a receive queue, each with its CQ, and one NAPI instance for both,
+ * on a CPU of its own if possible. A new MTU, ring size or number of channels needs new channels,
+ * which are allocated before the old ones are stopped and replace them without losing frames.
  */
 #ifndef QHCA_ETH_H
 #define QHCA_ETH_H
 
 #include <linux/etherdevice.h>
+#include <linux/ethtool.h>
 #include <linux/if_vlan.h>
 #include <linux/skbuff.h>
 
@@ -21,9 +22,10 @@
 #define QHCA_RX_RING_DEFAULT	1024u
 #define QHCA_RING_MAX		4096u
 
-#define QHCA_ETH_COMP_VECTOR	0
-
 #define QHCA_PORT_NUM		1
+
+#define QHCA_RSS_ALL		(QHCA_RSS_IPV4 | QHCA_RSS_TCPV4 | QHCA_RSS_UDPV4 | \
+				 QHCA_RSS_IPV6 | QHCA_RSS_TCPV6 | QHCA_RSS_UDPV6)
 
 /**
  * struct qhca_eth_cq - CQ of an Ethernet queue
@@ -115,20 +117,42 @@ struct qhca_moderation {
 	u32 frames;	/* 0: any number */
 };
 
-/* struct qhca_chan - the queues of an interface that is up */
+/**
+ * struct qhca_chan - a send and a receive queue
+ * @nic: the port
+ * @index: of the channel, and of its queues in the netdev
+ * @napi: polls both CQs
+ * @closing: NAPI only finishes pending work
+ * @arm_lock: arms of both CQs
+ * @tx_mod: delay of the events of the send queue
+ * @rx_mod: of the receive queue
+ * @stats: statistics of both, which outlive the channel
+ * @tx: the send queue
+ * @rx: the receive queue
+ */
 struct qhca_chan {
 	struct qhca_nic *nic;
-	struct napi_struct napi;	/* polls both CQs */
-	bool closing;			/* NAPI only finishes pending work */
+	unsigned int index;
+	struct napi_struct napi;
+	bool closing;
 	spinlock_t arm_lock;		/* arms of both CQs */
 	struct qhca_moderation tx_mod;
 	struct qhca_moderation rx_mod;
+	struct qhca_queue_stats *stats;
 	struct qhca_txq tx;
 	struct qhca_rxq rx;
 };
 
-/* struct qhca_chan_params - settings that a channel is made for */
+/* struct qhca_chans - the channels of an interface that is up */
+struct qhca_chans {
+	struct qhca_nic *nic;
+	unsigned int num;
+	struct qhca_chan *chan[] __counted_by(num);
+};
+
+/* struct qhca_chan_params - settings that channels are made for */
 struct qhca_chan_params {
+	u32 channels;
 	u32 mtu;
 	u32 tx_entries;
 	u32 rx_entries;
@@ -137,7 +161,7 @@ struct qhca_chan_params {
 };
 
 /**
- * struct qhca_tx_stats - statistics of the send queue since probe()
+ * struct qhca_tx_stats - statistics of a send queue since probe()
  * @packets: frames that the device sent; written by NAPI, as the next four
  * @bytes: their bytes, as the device counts them: with tag and padding
  * @tso: frames that the device segmented
@@ -163,7 +187,7 @@ struct qhca_tx_stats {
 };
 
 /**
- * struct qhca_rx_stats - statistics of the receive queue since probe(), written by NAPI
+ * struct qhca_rx_stats - statistics of a receive queue since probe(), written by NAPI
  * @packets: frames given to the stack
  * @bytes: their bytes, with the tag that the device removed
  * @errors: frames that the device could not deliver
@@ -182,6 +206,12 @@ struct qhca_rx_stats {
 	u64 polls;
 };
 
+/* struct qhca_queue_stats - statistics of a channel; other CPUs write those of others */
+struct qhca_queue_stats {
+	struct qhca_tx_stats tx;
+	struct qhca_rx_stats rx;
+} ____cacheline_aligned_in_smp;
+
 /* Add to a counter that other CPUs may read meanwhile. */
 static inline void qhca_stat_add(u64 *stat, u64 n)
 {
@@ -192,10 +222,11 @@ static inline void qhca_stat_add(u64 *stat, u64 n)
  * struct qhca_nic - private data of the netdev
  * @netdev: the netdev
  * @dev: the function
- * @chan: the queues while the interface is up, else NULL; changes under RTNL
- * @params: settings of @chan, or of the next channel
- * @tx_stats: statistics of the send queue
- * @rx_stats: statistics of the receive queue
+ * @chans: the channels while the interface is up, else NULL; changes under RTNL
+ * @params: settings of @chans, or of the next channels
+ * @xps_num: number of channels that XPS was set for
+ * @rss_key: key of the hash that spreads received frames; under RTNL
+ * @stats: statistics of each channel that there can be
  * @speed: speed of the port, Mb/s
  * @port_lock: serialises SET_PORT and SET_MCAST
  * @port_on: the port may be on; under @port_lock
@@ -207,10 +238,11 @@ static inline void qhca_stat_add(u64 *stat, u64 n)
 struct qhca_nic {
 	struct net_device *netdev;
 	struct qhca_dev *dev;
-	struct qhca_chan *chan;
+	struct qhca_chans *chans;
 	struct qhca_chan_params params;
-	struct qhca_tx_stats tx_stats;
-	struct qhca_rx_stats rx_stats;
+	unsigned int xps_num;
+	u8 rss_key[QHCA_RSS_KEY_LEN];
+	struct qhca_queue_stats stats[QHCA_CHANNELS_MAX];
 	u32 speed;
 	struct mutex port_lock;		/* SET_PORT and SET_MCAST */
 	bool port_on;
@@ -220,7 +252,14 @@ struct qhca_nic {
 	struct notifier_block nb;
 };
 
+/* stats.c */
+void qhca_get_stats64(struct net_device *netdev, struct rtnl_link_stats64 *s);
+int qhca_get_sset_count(struct net_device *netdev, int sset);
+void qhca_get_strings(struct net_device *netdev, u32 sset, u8 *data);
+void qhca_get_ethtool_stats(struct net_device *netdev, struct ethtool_stats *stats, u64 *data);
+
 /* netdev.c */
+unsigned int qhca_nic_max_channels(const struct qhca_nic *nic);
 int qhca_nic_change(struct qhca_nic *nic, const struct qhca_chan_params *params);
 
 /* port.c */
@@ -231,11 +270,27 @@ void qhca_port_rx_mode_work(struct work_struct *work);
 void qhca_port_update_carrier(struct qhca_nic *nic);
 
 /* chan.c */
-struct qhca_chan *qhca_chan_alloc(struct qhca_nic *nic, const struct qhca_chan_params *params);
+struct qhca_chan *qhca_chan_alloc(struct qhca_nic *nic, const struct qhca_chan_params *params,
+				  unsigned int index);
 void qhca_chan_free(struct qhca_chan *chan);
-int qhca_chan_start(struct qhca_chan *chan);
-void qhca_chan_stop(struct qhca_chan *chan);
-int qhca_chan_replace(struct qhca_chan *old, struct qhca_chan *new);
+int qhca_chan_create_cqs(struct qhca_chan *chan);
+void qhca_chan_destroy_cqs(struct qhca_chan *chan);
+int qhca_chan_create_queues(struct qhca_chan *chan, struct qhca_chan *old);
+void qhca_chan_destroy_queues(struct qhca_chan *chan);
+void qhca_chan_enable(struct qhca_chan *chan);
+void qhca_chan_disable(struct qhca_chan *chan);
+void qhca_chan_kick(struct qhca_chan *chan);
+
+/* rss.c */
+int qhca_rss_apply(struct qhca_nic *nic, unsigned int channels);
+void qhca_rss_off(struct qhca_nic *nic);
+
+/* chans.c */
+struct qhca_chans *qhca_chans_alloc(struct qhca_nic *nic, const struct qhca_chan_params *params);
+void qhca_chans_free(struct qhca_chans *chans);
+int qhca_chans_start(struct qhca_chans *chans);
+void qhca_chans_stop(struct qhca_chans *chans);
+int qhca_chans_replace(struct qhca_chans *old, struct qhca_chans *new);
 
 /* eth_cq.c */
 int qhca_eth_cq_create(struct qhca_eth_cq *cq, struct qhca_chan *chan, u8 log_size,

@@ -121,7 +121,7 @@ int qhca_eth_cq_create(struct qhca_eth_cq *cq, struct qhca_chan *chan, u8 log_si
 	cq->chan = chan;
 	cq->log_size = log_size;
 	cq->ci = 0;
-	cq->core.vector = QHCA_ETH_COMP_VECTOR;
+	cq->core.vector = qhca_eth_comp_vector(dev, chan->index);
 	cq->core.comp = qhca_eth_cq_comp;
 	cq->core.error = qhca_eth_cq_error;
 	ret = qhca_ring_mem_alloc(dev, &cq->mem, ring + sizeof(*cq->dbrec), &body.buf);

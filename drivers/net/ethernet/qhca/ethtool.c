@@ -3,8 +3,6 @@
 #include <linux/ethtool.h>
 #include <linux/log2.h>
 
-#include <qhca/counters.h>
-
 #include "eth.h"
 
 static void qhca_get_drvinfo(struct net_device *netdev, struct ethtool_drvinfo *info)
@@ -120,72 +118,13 @@ static int qhca_set_coalesce(struct net_device *netdev, struct ethtool_coalesce 
 	return ret ?: qhca_nic_change(nic, &params);
 }
 
-/* One queue in each direction; both share an interrupt. */
+/* A channel has a queue of each direction, and one interrupt for both. */
 static void qhca_get_channels(struct net_device *netdev, struct ethtool_channels *channels)
 {
-	channels->max_combined = 1;
-	channels->combined_count = 1;
-}
-
-/* Counters of the driver; those of the device precede them. */
-static const struct {
-	char name[ETH_GSTRING_LEN];
-	size_t offset;
-} qhca_queue_stats[] = {
-#define QHCA_STAT(dir, stat) { #dir "0_" #stat, offsetof(struct qhca_nic, dir##_stats.stat) }
-	QHCA_STAT(tx, packets),
-	QHCA_STAT(tx, bytes),
-	QHCA_STAT(tx, tso),
-	QHCA_STAT(tx, errors),
-	QHCA_STAT(tx, dropped),
-	QHCA_STAT(tx, doorbells),
-	QHCA_STAT(tx, linearized),
-	QHCA_STAT(tx, stops),
-	QHCA_STAT(tx, wakes),
-	QHCA_STAT(rx, packets),
-	QHCA_STAT(rx, bytes),
-	QHCA_STAT(rx, errors),
-	QHCA_STAT(rx, length_errors),
-	QHCA_STAT(rx, dropped),
-	QHCA_STAT(rx, csum_ok),
-	QHCA_STAT(rx, polls),
-#undef QHCA_STAT
-};
-
-static int qhca_get_sset_count(struct net_device *netdev, int sset)
-{
-	if (sset != ETH_SS_STATS)
-		return -EOPNOTSUPP;
-	return QHCA_CNT_MAX + ARRAY_SIZE(qhca_queue_stats);
-}
-
-static void qhca_get_strings(struct net_device *netdev, u32 sset, u8 *data)
-{
-	unsigned int i;
-
-	if (sset != ETH_SS_STATS)
-		return;
-	for (i = 0; i < QHCA_CNT_MAX; i++, data += ETH_GSTRING_LEN)
-		strscpy(data, qhca_counter_names[i], ETH_GSTRING_LEN);
-	for (i = 0; i < ARRAY_SIZE(qhca_queue_stats); i++, data += ETH_GSTRING_LEN)
-		memcpy(data, qhca_queue_stats[i].name, ETH_GSTRING_LEN);
-}
-
-static void qhca_get_ethtool_stats(struct net_device *netdev, struct ethtool_stats *stats,
-				   u64 *data)
-{
-	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_QUERY_COUNTERS) };
 	struct qhca_nic *nic = netdev_priv(netdev);
-	__le64 counters[QHCA_CNT_MAX] = {};
-	struct qhca_mbox mbox = { .out = counters, .out_len = sizeof(counters) };
-	unsigned int i;
 
-	/* This function cannot report an error: a dead device shows zeroes. */
-	qhca_cmd_exec(nic->dev, &cmd, &mbox, NULL);
-	for (i = 0; i < QHCA_CNT_MAX; i++)
-		*data++ = le64_to_cpu(counters[i]);
-	for (i = 0; i < ARRAY_SIZE(qhca_queue_stats); i++)
-		*data++ = READ_ONCE(*(u64 *)((void *)nic + qhca_queue_stats[i].offset));
+	channels->max_combined = qhca_nic_max_channels(nic);
+	channels->combined_count = nic->params.channels;
 }
 
 const struct ethtool_ops qhca_ethtool_ops = {

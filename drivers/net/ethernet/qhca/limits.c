@@ -19,7 +19,7 @@ static const struct {
 	QHCA_BOUND(max_uar, 0, 1, QHCA_DB_CAPS_PAGES),
 	QHCA_BOUND(max_gid, 0, 1, U16_MAX),
 	QHCA_BOUND(max_table_blocks, 0, 1, QHCA_TABLE_MAX_BLOCKS),
-	QHCA_BOUND(max_cq, 0, QHCA_ETH_CQS + 1, S32_MAX),
+	QHCA_BOUND(max_cq, 0, 3, S32_MAX),
 	QHCA_BOUND(max_cqe_log, 0, QHCA_RING_LOG_MIN, QHCA_RING_LOG_MAX),
 	QHCA_BOUND(max_ethq_log, 0, QHCA_RING_LOG_MIN, QHCA_RING_LOG_MAX),
 	QHCA_BOUND(max_sq_wr_log, 0, 0, QHCA_RING_LOG_MAX),

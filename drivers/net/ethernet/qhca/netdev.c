@@ -11,28 +11,41 @@
 
 #include "eth.h"
 
+/**
+ * qhca_nic_max_channels - how many channels the port can have now
+ * @nic: the port
+ *
+ * Return: at least 1; no more than the netdev has queues.
+ */
+unsigned int qhca_nic_max_channels(const struct qhca_nic *nic)
+{
+	return min(qhca_max_channels(nic->dev), nic->netdev->num_tx_queues);
+}
+
 static int qhca_nic_start(struct qhca_nic *nic)
 {
-	struct qhca_chan *chan;
+	struct qhca_chans *chans;
 	int ret;
 
-	chan = qhca_chan_alloc(nic, &nic->params);
-	if (!chan)
+	/* After a reset the device may have less to offer. */
+	nic->params.channels = min(nic->params.channels, qhca_nic_max_channels(nic));
+	chans = qhca_chans_alloc(nic, &nic->params);
+	if (!chans)
 		return -ENOMEM;
-	ret = qhca_chan_start(chan);
+	ret = qhca_chans_start(chans);
 	if (ret)
-		qhca_chan_free(chan);
+		qhca_chans_free(chans);
 	return ret;
 }
 
 static void qhca_nic_stop(struct qhca_nic *nic)
 {
-	struct qhca_chan *chan = nic->chan;
+	struct qhca_chans *chans = nic->chans;
 
-	if (!chan)
+	if (!chans)
 		return;
-	qhca_chan_stop(chan);
-	qhca_chan_free(chan);
+	qhca_chans_stop(chans);
+	qhca_chans_free(chans);
 }
 
 static bool qhca_nic_is_up(const struct qhca_nic *nic)
@@ -41,20 +54,20 @@ static bool qhca_nic_is_up(const struct qhca_nic *nic)
 }
 
 /* After a failure, create the queues again with the old settings. */
-static void qhca_nic_restore(struct qhca_nic *nic, struct qhca_chan *old)
+static void qhca_nic_restore(struct qhca_nic *nic, struct qhca_chans *old)
 {
-	if (old && qhca_chan_start(old)) {
+	if (old && qhca_chans_start(old)) {
 		netdev_err(nic->netdev, "no queues\n");
-		qhca_chan_free(old);
+		qhca_chans_free(old);
 	}
 }
 
 /* Replace the queues by @new; without queues, start @new. */
-static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chan *new,
+static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chans *new,
 			    const struct qhca_chan_params *params)
 {
 	struct qhca_chan_params old_params = nic->params;
-	struct qhca_chan *old = nic->chan;
+	struct qhca_chans *old = nic->chans;
 	int ret;
 
 	/* The device must not put a frame into a buffer that is too small for it. */
@@ -62,18 +75,18 @@ static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chan *new,
 	ret = qhca_port_sync(nic);
 	if (ret) {
 		nic->params = old_params;
-		qhca_chan_free(new);
+		qhca_chans_free(new);
 		return ret;
 	}
-	ret = old ? qhca_chan_replace(old, new) : qhca_chan_start(new);
+	ret = old ? qhca_chans_replace(old, new) : qhca_chans_start(new);
 	if (ret) {
 		nic->params = old_params;
-		qhca_chan_free(new);
+		qhca_chans_free(new);
 		qhca_nic_restore(nic, old);
 		return ret;
 	}
 	if (old)
-		qhca_chan_free(old);
+		qhca_chans_free(old);
 	nic->params = *params;
 	if (params->mtu <= old_params.mtu)
 		return 0;
@@ -94,13 +107,13 @@ static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chan *new,
  */
 int qhca_nic_change(struct qhca_nic *nic, const struct qhca_chan_params *params)
 {
-	struct qhca_chan *new;
+	struct qhca_chans *new;
 
 	if (!qhca_nic_is_up(nic)) {
 		nic->params = *params;
 		return 0;
 	}
-	new = qhca_chan_alloc(nic, params);
+	new = qhca_chans_alloc(nic, params);
 	return new ? qhca_nic_replace(nic, new, params) : -ENOMEM;
 }
 
@@ -169,23 +182,6 @@ static int qhca_change_mtu(struct net_device *netdev, int mtu)
 	if (!ret)
 		WRITE_ONCE(netdev->mtu, mtu);
 	return ret;
-}
-
-static void qhca_get_stats64(struct net_device *netdev, struct rtnl_link_stats64 *s)
-{
-	const struct qhca_nic *nic = netdev_priv(netdev);
-	const struct qhca_tx_stats *tx = &nic->tx_stats;
-	const struct qhca_rx_stats *rx = &nic->rx_stats;
-
-	s->tx_packets = READ_ONCE(tx->packets);
-	s->tx_bytes = READ_ONCE(tx->bytes);
-	s->tx_errors = READ_ONCE(tx->errors);
-	s->tx_dropped = READ_ONCE(tx->dropped);
-	s->rx_packets = READ_ONCE(rx->packets);
-	s->rx_bytes = READ_ONCE(rx->bytes);
-	s->rx_length_errors = READ_ONCE(rx->length_errors);
-	s->rx_errors = READ_ONCE(rx->errors) + s->rx_length_errors;
-	s->rx_dropped = READ_ONCE(rx->dropped);
 }
 
 static void qhca_tx_timeout(struct net_device *netdev, unsigned int txqueue)
@@ -257,9 +253,11 @@ static void qhca_nic_init(struct qhca_dev *dev, struct net_device *netdev)
 
 	nic->netdev = netdev;
 	nic->dev = dev;
+	nic->params.channels = netdev->num_tx_queues;
 	nic->params.mtu = netdev->mtu;
 	nic->params.tx_entries = min(QHCA_TX_RING_DEFAULT, max_entries);
 	nic->params.rx_entries = min(QHCA_RX_RING_DEFAULT, max_entries);
+	netdev_rss_key_fill(nic->rss_key, sizeof(nic->rss_key));
 	nic->nb.notifier_call = qhca_nic_event;
 	mutex_init(&nic->port_lock);
 	spin_lock_init(&nic->link_lock);
@@ -297,7 +295,7 @@ int qhca_netdev_register(struct qhca_dev *dev)
 	struct qhca_nic *nic;
 	int ret;
 
-	netdev = alloc_etherdev(sizeof(*nic));
+	netdev = alloc_etherdev_mq(sizeof(*nic), qhca_max_channels(dev));
 	if (!netdev)
 		return -ENOMEM;
 	SET_NETDEV_DEV(netdev, &dev->pdev->dev);

@@ -21,6 +21,9 @@
 #define QHCA_VECTOR_COMP	1
 #define QHCA_VECTORS_MIN	2
 
+/* Largest number of pairs of Ethernet queues. */
+#define QHCA_CHANNELS_MAX	32u
+
 /*
  * enum qhca_dev_state - whether the function takes commands
  * @QHCA_DEV_DOWN: not brought up, or taken down on purpose
@@ -175,7 +178,8 @@ struct qhca_health {
  * @limits: limits that QUERY_DEVICE reported
  * @cmdq: command queue
  * @eqs: event queues, one for each vector
- * @num_eqs: number of vectors
+ * @num_eqs: number of vectors that are used
+ * @num_comp: completion vectors of RDMA; those behind them belong to the Ethernet channels
  * @cqs: struct qhca_cq_core by CQN
  * @events: notifier chain of asynchronous events
  * @health: state of a failure
@@ -201,6 +205,7 @@ struct qhca_dev {
 	struct qhca_cmdq cmdq;
 	struct qhca_eq *eqs;
 	unsigned int num_eqs;
+	unsigned int num_comp;
 	struct xarray cqs;
 	struct atomic_notifier_head events;
 	struct qhca_health health;
@@ -252,13 +257,18 @@ void qhca_shadow_cleanup(struct qhca_dev *dev);
 /* cmd.c */
 unsigned int qhca_cmdq_poll(struct qhca_dev *dev);
 
+/* vectors.c */
+u32 qhca_comp_eqn(struct qhca_dev *dev, unsigned int vector);
+int qhca_comp_irq(struct qhca_dev *dev, unsigned int vector);
+unsigned int qhca_eth_comp_vector(struct qhca_dev *dev, unsigned int channel);
+unsigned int qhca_max_channels(struct qhca_dev *dev);
+
 /* eq.c */
 int qhca_irqs_init(struct qhca_dev *dev);
 void qhca_irqs_cleanup(struct qhca_dev *dev);
 int qhca_eqs_create(struct qhca_dev *dev);
 void qhca_eqs_destroy(struct qhca_dev *dev);
 void qhca_eqs_check(struct qhca_dev *dev);
-u32 qhca_comp_eqn(struct qhca_dev *dev, unsigned int vector);
 
 /* events.c */
 void qhca_event(struct qhca_dev *dev, enum qhca_event type, u32 obj);

@@ -114,11 +114,11 @@ static void qhca_rx_deliver(struct qhca_chan *chan, struct sk_buff *skb,
 	struct net_device *netdev = chan->nic->netdev;
 	u16 flags = le16_to_cpu(cqe->flags);
 
-	skb_record_rx_queue(skb, 0);
+	skb_record_rx_queue(skb, chan->index);
 	skb->protocol = eth_type_trans(skb, netdev);
 	if (netdev->features & NETIF_F_RXCSUM && flags & QHCA_CQE_CSUM_OK) {
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
-		qhca_stat_add(&chan->nic->rx_stats.csum_ok, 1);
+		qhca_stat_add(&chan->stats->rx.csum_ok, 1);
 	}
 	if (flags & QHCA_CQE_VLAN)
 		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), le16_to_cpu(cqe->vlan_tci));
@@ -128,7 +128,7 @@ static void qhca_rx_deliver(struct qhca_chan *chan, struct sk_buff *skb,
 /* Handle one completed buffer. */
 static void qhca_rx_one(struct qhca_chan *chan, const struct qhca_cqe *cqe)
 {
-	struct qhca_rx_stats *stats = &chan->nic->rx_stats;
+	struct qhca_rx_stats *stats = &chan->stats->rx;
 	u32 len = le32_to_cpu(cqe->byte_len);
 	struct qhca_rxq *rx = &chan->rx;
 	struct page *page = rx->page[qhca_rx_pos(rx, rx->ci)];
@@ -170,7 +170,7 @@ int qhca_rx_poll(struct qhca_chan *chan, int budget)
 	struct qhca_cqe cqe;
 	int n;
 
-	qhca_stat_add(&chan->nic->rx_stats.polls, 1);
+	qhca_stat_add(&chan->stats->rx.polls, 1);
 	for (n = 0; n < budget && qhca_eth_cq_next(&rx->cq, &cqe); n++) {
 		/* The device takes buffers in order, so it must be using this one. */
 		if (le32_to_cpu(cqe.wqe_index) != rx->ci || rx->ci == rx->rung) {

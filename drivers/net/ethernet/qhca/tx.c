@@ -116,7 +116,7 @@ static void qhca_tx_maybe_stop(struct qhca_chan *chan, struct netdev_queue *nq)
 	if (likely(qhca_tx_room(tx) >= QHCA_TX_STOP))
 		return;
 	netif_tx_stop_queue(nq);
-	qhca_stat_add(&chan->nic->tx_stats.stops, 1);
+	qhca_stat_add(&chan->stats->tx.stops, 1);
 	/* Either this CPU sees the WQEs that NAPI has freed, or NAPI sees the stopped queue. */
 	smp_mb();
 	if (qhca_tx_room(tx) >= QHCA_TX_WAKE)
@@ -127,15 +127,15 @@ static void qhca_tx_ring(struct qhca_chan *chan)
 {
 	qhca_ring_slot(chan->nic->dev, chan->tx.slot, QHCA_DB_ETH,
 		       qhca_db(chan->tx.number, chan->tx.pi));
-	qhca_stat_add(&chan->nic->tx_stats.doorbells, 1);
+	qhca_stat_add(&chan->stats->tx.doorbells, 1);
 }
 
 /* Whether the frame fits, perhaps after linearizing it. */
-static bool qhca_tx_fits(struct qhca_nic *nic, struct sk_buff *skb)
+static bool qhca_tx_fits(struct qhca_chan *chan, struct sk_buff *skb)
 {
 	if (likely(skb_shinfo(skb)->nr_frags + 1 <= QHCA_ETH_MAX_FRAGS))
 		return true;
-	qhca_stat_add(&nic->tx_stats.linearized, 1);
+	qhca_stat_add(&chan->stats->tx.linearized, 1);
 	return !skb_linearize(skb);
 }
 
@@ -148,14 +148,15 @@ static bool qhca_tx_fits(struct qhca_nic *nic, struct sk_buff *skb)
  */
 netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 {
-	struct netdev_queue *nq = netdev_get_tx_queue(netdev, 0);
+	u16 index = skb_get_queue_mapping(skb);
+	struct netdev_queue *nq = netdev_get_tx_queue(netdev, index);
 	struct qhca_nic *nic = netdev_priv(netdev);
-	struct qhca_chan *chan = nic->chan;
+	struct qhca_chan *chan = nic->chans->chan[index];
 	unsigned int len = skb->len;
 	struct qhca_txq *tx = &chan->tx;
 	int n;
 
-	if (!qhca_tx_fits(nic, skb))
+	if (!qhca_tx_fits(chan, skb))
 		goto drop;
 	n = qhca_tx_write_frame(chan, skb);
 	if (n < 0)
@@ -172,7 +173,7 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 
 drop:
 	dev_kfree_skb_any(skb);
-	qhca_stat_add(&nic->tx_stats.dropped, 1);
+	qhca_stat_add(&chan->stats->tx.dropped, 1);
 	/* Earlier frames may rely on the doorbell of this one. */
 	if (!netdev_xmit_more())
 		qhca_tx_ring(chan);
@@ -249,7 +250,7 @@ static void qhca_tx_wake(struct qhca_chan *chan, struct netdev_queue *nq)
 	if (likely(!netif_tx_queue_stopped(nq)) || READ_ONCE(chan->closing) ||
 	    qhca_tx_room(&chan->tx) < QHCA_TX_WAKE)
 		return;
-	qhca_stat_add(&chan->nic->tx_stats.wakes, 1);
+	qhca_stat_add(&chan->stats->tx.wakes, 1);
 	netif_tx_wake_queue(nq);
 }
 
@@ -275,7 +276,7 @@ static void qhca_tx_count(struct qhca_tx_stats *stats, const struct sk_buff *skb
 void qhca_tx_poll(struct qhca_chan *chan, int budget)
 {
 	struct net_device *netdev = chan->nic->netdev;
-	struct netdev_queue *nq = netdev_get_tx_queue(netdev, 0);
+	struct netdev_queue *nq = netdev_get_tx_queue(netdev, chan->index);
 	struct qhca_txq *tx = &chan->tx;
 	unsigned int left = BIT(tx->log_size);
 	struct qhca_tx_sum sum = {};
@@ -288,7 +289,7 @@ void qhca_tx_poll(struct qhca_chan *chan, int budget)
 			qhca_health_die(chan->nic->dev, "an Ethernet completion makes no sense");
 			break;
 		}
-		qhca_tx_count(&chan->nic->tx_stats, tx->buf[qhca_tx_pos(tx, index)].skb, &cqe);
+		qhca_tx_count(&chan->stats->tx, tx->buf[qhca_tx_pos(tx, index)].skb, &cqe);
 		ci = qhca_tx_free_to(chan, ci, index, budget, &sum);
 	}
 	if (!sum.packets)
@@ -317,7 +318,7 @@ void qhca_txq_drain(struct qhca_chan *chan)
 	if (tx->ci == tx->pi)
 		return;
 	tx->ci = qhca_tx_free_to(chan, tx->ci, tx->pi - 1, 0, &sum);
-	qhca_stat_add(&chan->nic->tx_stats.dropped, sum.packets);
+	qhca_stat_add(&chan->stats->tx.dropped, sum.packets);
 }
 
 /**

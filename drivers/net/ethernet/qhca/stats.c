@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca.ko: statistics of the Ethernet port and its queues. */
+#include <linux/ethtool.h>
+
+#include <qhca/counters.h>
+
+#include "eth.h"
+
+/**
+ * qhca_get_stats64 - ndo_get_stats64
+ * @netdev: the netdev
+ * @s: sums of all queues, also of those that are not used at present
+ */
+void qhca_get_stats64(struct net_device *netdev, struct rtnl_link_stats64 *s)
+{
+	const struct qhca_nic *nic = netdev_priv(netdev);
+	const struct qhca_tx_stats *tx;
+	const struct qhca_rx_stats *rx;
+	unsigned int i;
+
+	for (i = 0; i < QHCA_CHANNELS_MAX; i++) {
+		tx = &nic->stats[i].tx;
+		rx = &nic->stats[i].rx;
+		s->tx_packets += READ_ONCE(tx->packets);
+		s->tx_bytes += READ_ONCE(tx->bytes);
+		s->tx_errors += READ_ONCE(tx->errors);
+		s->tx_dropped += READ_ONCE(tx->dropped);
+		s->rx_packets += READ_ONCE(rx->packets);
+		s->rx_bytes += READ_ONCE(rx->bytes);
+		s->rx_length_errors += READ_ONCE(rx->length_errors);
+		s->rx_errors += READ_ONCE(rx->errors);
+		s->rx_dropped += READ_ONCE(rx->dropped);
+	}
+	s->rx_errors += s->rx_length_errors;
+}
+
+/* Counters of each channel; those of the device precede them. */
+static const struct {
+	const char *dir;
+	const char *name;
+	size_t offset;
+} qhca_queue_counters[] = {
+#define QHCA_STAT(dir, stat) { #dir, #stat, offsetof(struct qhca_queue_stats, dir.stat) }
+	QHCA_STAT(tx, packets),
+	QHCA_STAT(tx, bytes),
+	QHCA_STAT(tx, tso),
+	QHCA_STAT(tx, errors),
+	QHCA_STAT(tx, dropped),
+	QHCA_STAT(tx, doorbells),
+	QHCA_STAT(tx, linearized),
+	QHCA_STAT(tx, stops),
+	QHCA_STAT(tx, wakes),
+	QHCA_STAT(rx, packets),
+	QHCA_STAT(rx, bytes),
+	QHCA_STAT(rx, errors),
+	QHCA_STAT(rx, length_errors),
+	QHCA_STAT(rx, dropped),
+	QHCA_STAT(rx, csum_ok),
+	QHCA_STAT(rx, polls),
+#undef QHCA_STAT
+};
+
+/**
+ * qhca_get_sset_count - number of the counters of ethtool -S, which does not change
+ * @netdev: the netdev
+ * @sset: which set of strings
+ *
+ * Return: the number, or -EOPNOTSUPP.
+ */
+int qhca_get_sset_count(struct net_device *netdev, int sset)
+{
+	if (sset != ETH_SS_STATS)
+		return -EOPNOTSUPP;
+	return QHCA_CNT_MAX + netdev->num_tx_queues * ARRAY_SIZE(qhca_queue_counters);
+}
+
+/**
+ * qhca_get_strings - names of the counters of ethtool -S
+ * @netdev: the netdev
+ * @sset: which set of strings
+ * @data: filled in with them
+ */
+void qhca_get_strings(struct net_device *netdev, u32 sset, u8 *data)
+{
+	unsigned int i, queue;
+
+	if (sset != ETH_SS_STATS)
+		return;
+	for (i = 0; i < QHCA_CNT_MAX; i++)
+		ethtool_puts(&data, qhca_counter_names[i]);
+	for (queue = 0; queue < netdev->num_tx_queues; queue++)
+		for (i = 0; i < ARRAY_SIZE(qhca_queue_counters); i++)
+			ethtool_sprintf(&data, "%s%u_%s", qhca_queue_counters[i].dir, queue,
+					qhca_queue_counters[i].name);
+}
+
+/**
+ * qhca_get_ethtool_stats - counters of ethtool -S
+ * @netdev: the netdev
+ * @stats: not used
+ * @data: filled in with them
+ */
+void qhca_get_ethtool_stats(struct net_device *netdev, struct ethtool_stats *stats, u64 *data)
+{
+	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_QUERY_COUNTERS) };
+	struct qhca_nic *nic = netdev_priv(netdev);
+	__le64 counters[QHCA_CNT_MAX] = {};
+	struct qhca_mbox mbox = { .out = counters, .out_len = sizeof(counters) };
+	unsigned int i, queue;
+	const void *of;
+
+	/* This function cannot report an error: a dead device shows zeroes. */
+	qhca_cmd_exec(nic->dev, &cmd, &mbox, NULL);
+	for (i = 0; i < QHCA_CNT_MAX; i++)
+		*data++ = le64_to_cpu(counters[i]);
+	for (queue = 0; queue < netdev->num_tx_queues; queue++) {
+		of = &nic->stats[queue];
+		for (i = 0; i < ARRAY_SIZE(qhca_queue_counters); i++)
+			*data++ = READ_ONCE(*(const u64 *)(of + qhca_queue_counters[i].offset));
+	}
+}
