@@ -20,6 +20,21 @@
 
 struct ib_dmah;				/* 6.17 */
 
+#ifndef QHCA_HAVE_RXFH_PARAM		/* 6.8 */
+struct ethtool_rxfh_param {
+	u8	hfunc;
+	u32	*indir;
+	u8	*key;
+};
+#endif
+
+#ifndef QHCA_HAVE_RXFH_FIELDS		/* 6.17 */
+struct ethtool_rxfh_fields {
+	u32	data;
+	u32	flow_type;
+};
+#endif
+
 #ifndef QHCA_HAVE_ETHTOOL_PUTS		/* 6.8 */
 #include <linux/ethtool.h>
 

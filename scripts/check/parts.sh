@@ -47,7 +47,7 @@ core           | one  | quick            |          | one_guest 1200 -- core
 ucx-gtest      | one  | full             |          | ucx_gtest
 pyverbs-sid    | one  | full             | variants | one_guest 1200 --rdma-core sid -- pyverbs
 iommu          | one  | full             | variants | one_guest 2400 --iommu --device-arg guest-faults=on -- kselftest
-no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
+no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 --device-arg eth-queues=1 -- eth kselftest dm device caps ten_steps
 db-stride      | one  | full             | variants | one_guest 1200 --device-arg db-stride=64K -- kselftest doorbell abi ten_steps import tenants kill uverbs_fuzz
 slow           | one  | check full       | variants | one_guest 600 --device-arg cpu-share=1 --device-arg cmd-timeout-ms=250 --env SLOW_MS=250 -- kselftest slow
 bounce         | one  | full             | variants | one_guest 1200 --kernel-arg swiotlb=force -- kverbs
@@ -239,7 +239,7 @@ one_guest()
 other_kernel()
 {
 	local rc=0
-	one_guest 3600 --kernel "$1" --device-arg guest-faults=on -- kverbs tools kselftest || rc=$?
+	one_guest 3600 --kernel "$1" --device-arg guest-faults=on -- kverbs eth tools kselftest || rc=$?
 	# shellcheck disable=SC2086 # a list of options
 	"$QHCA_TOP/scripts/vm" run --strict --kernel "$1" --timeout 1200 $VMFLAGS -- \
 		/opt/qhca/guest/consumers.sh nvme || rc=$?

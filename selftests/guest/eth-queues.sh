@@ -15,5 +15,111 @@ most_channels()
 	printf '%s\n' "$(nproc)" $((vectors - 1)) 8 | sort -n | head -n 1
 }
 
+# How many frames each queue has received.
+rx_by_queue()
+{
+	local i
+	for ((i = 0; i < $(max_channels); i++)); do ethtool_counter "rx${i}_packets"; done
+}
+
+# check_flows COUNT: answers arrive in the queues that hash, key and table say. Queue 0 also
+# receives what has no hash.
+check_flows()
+{
+	local before after want=() i got
+	mapfile -t before < <(rx_by_queue)
+	read -ra want < <(python3 /opt/qhca/guest/frames.py flows "$QHCA_IF" "$GATEWAY" "$1") || return 1
+	[ ${#want[@]} -gt 0 ] || return 1
+	mapfile -t after < <(rx_by_queue)
+	for i in "${!after[@]}"; do
+		got=$((after[i] - before[i]))
+		echo "queue $i: $got, by their hashes ${want[i]:-0}"
+		if [ "$i" = 0 ]; then
+			[ "$got" -ge "${want[0]}" ] || return 1
+		else
+			[ "$got" = "${want[i]:-0}" ] || return 1
+		fi
+	done
+	FLOWS="${want[*]}"
+}
+
 # One channel, or a device that cannot spread frames.
 no_rss() { [ "$(max_channels)" = 1 ]; }
+
+rss_default()
+{
+	ethtool -k "$QHCA_IF" | grep '^receive-hashing: on' || return 1
+	check_flows 100 || return 1
+	[ "$(wc -w <<<"$FLOWS")" = "$(max_channels)" ] || return 1
+	# Software has a hash of its own then.
+	ethtool -K "$QHCA_IF" rxhash off || return 1
+	! python3 /opt/qhca/guest/frames.py flows "$QHCA_IF" "$GATEWAY" 5 || return 1
+	ethtool -K "$QHCA_IF" rxhash on && check_flows 20
+}
+
+rss_table()
+{
+	local last=$(($(max_channels) - 1))
+	ethtool -X "$QHCA_IF" equal 1 && check_flows 20 && same "equal 1" "$FLOWS" 20 || return 1
+	# shellcheck disable=SC2046 # a word for each channel
+	ethtool -X "$QHCA_IF" weight $(printf '0 %.0s' $(seq "$last")) 1 && check_flows 20 &&
+		same "weight, the last" "${FLOWS##* }" 20 || return 1
+	ethtool -X "$QHCA_IF" start "$last" equal 1 && check_flows 20 &&
+		same "start" "${FLOWS##* }" 20 || return 1
+	ethtool -X "$QHCA_IF" default && check_flows 50
+}
+
+# The key of the published test vectors, and another.
+RSS_KEY=6d:5a:56:da:25:5b:0e:c2:41:67:25:3d:43:a3:8f:b0:d0:ca:2b:cb:ae:7b:30:b4:77:cb:2d:a3:80:30:f2:0c:6a:42:b7:3b:be:ac:01:fa
+
+rss_key()
+{
+	local table
+	table=$(ethtool -x "$QHCA_IF" | grep -E '^ *[0-9]+:')
+	ethtool -X "$QHCA_IF" hkey "$RSS_KEY" && ethtool -x "$QHCA_IF" | grep -x "$RSS_KEY" &&
+		check_flows 50 || return 1
+	same "table" "$(ethtool -x "$QHCA_IF" | grep -E '^ *[0-9]+:')" "$table" || return 1
+	! ethtool -X "$QHCA_IF" hfunc xor 2>/dev/null || return 1
+	ethtool -X "$QHCA_IF" hkey "${RSS_KEY//6/1}" && check_flows 20
+}
+
+rss_fields()
+{
+	local all='IP SA|IP DA|L4 bytes 0 & 1 .*|L4 bytes 2 & 3 .*'
+	same "tcp4" "$(ethtool -n "$QHCA_IF" rx-flow-hash tcp4 | grep -cE "$all")" 4 &&
+		ethtool -N "$QHCA_IF" rx-flow-hash tcp4 sd || return 1
+	same "tcp4" "$(ethtool -n "$QHCA_IF" rx-flow-hash tcp4 | grep -cE "$all")" 2 &&
+		same "udp4" "$(ethtool -n "$QHCA_IF" rx-flow-hash udp4 | grep -cE "$all")" 4 || return 1
+	! python3 /opt/qhca/guest/frames.py flows "$QHCA_IF" "$GATEWAY" 5 || return 1
+	! ethtool -N "$QHCA_IF" rx-flow-hash ip4 sdfn 2>/dev/null || return 1
+	ethtool -N "$QHCA_IF" rx-flow-hash tcp4 sdfn && check_flows 20
+}
+
+# What has been set outlives the queues, and the device.
+rss_stays()
+{
+	local before
+	ethtool -X "$QHCA_IF" hkey "$RSS_KEY" equal 1 || return 1
+	before=$(ethtool -x "$QHCA_IF")
+	ethtool -G "$QHCA_IF" rx 256 && ethtool -G "$QHCA_IF" rx 1024 || return 1
+	ip link set dev "$QHCA_IF" down && ip link set dev "$QHCA_IF" up || return 1
+	until_true 5 flood 20 500 && same "table and key" "$(ethtool -x "$QHCA_IF")" "$before" &&
+		check_flows 20 && same "queues" "$FLOWS" 20 || return 1
+	echo 1 >"/sys/class/net/$QHCA_IF/device/reset" || return 1
+	until_true 10 flood 20 500 && same "table and key" "$(ethtool -x "$QHCA_IF")" "$before" &&
+		check_flows 20 && same "queues" "$FLOWS" 20 || return 1
+	ethtool -X "$QHCA_IF" default && check_flows 50 && [ "${FLOWS##* }" != 50 ]
+}
+
+eth_rss()
+{
+	if no_rss; then
+		result skip "eth/received frames are spread" "one channel"
+		return
+	fi
+	expect "eth/received frames are spread by their hash" rss_default
+	expect "eth/the table: equal, weight, start" rss_table
+	expect "eth/the key" rss_key
+	expect "eth/what is hashed" rss_fields
+	expect "eth/table and key outlive queues and device" rss_stays
+}

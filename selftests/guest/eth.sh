@@ -378,6 +378,7 @@ eth_card()
 	local -x EXPECT_LINES=80	# counters, if a ping gets lost
 	expect "eth/MTU changes under traffic" under_traffic change_mtu
 	expect "eth/ring sizes change under traffic" under_traffic change_rings
+	eth_rss
 	expect "eth/as many frames as go through the smallest rings" small_rings
 	expect "eth/pktgen, two tags and pings through the smallest rings" crowd
 	expect "eth/interrupt moderation" under_traffic moderation

@@ -6,6 +6,10 @@
   frames.py blast IF SECONDS          as many of them as the interface takes, from
                                       each CPU, to an address that no machine has
   frames.py udp IP PORT COUNT         datagrams
+  frames.py flows IF IP COUNT         TCP connections that are refused, from as many
+                                      ports; checks the hash of each answer with the
+                                      key and the table of ethtool -x, and prints how
+                                      many each queue has received
   frames.py echo IP COUNT             ICMP echo requests at once, whoever answers
   frames.py hostile IF IP MAC COUNT   bad RoCE frames, COUNT of each of the kinds in
                                       HOSTILE; without arguments: the counters
@@ -15,11 +19,16 @@
                                       to UDP port 4791) came since the last
 """
 
+import collections
+import ctypes
+import errno
 import fcntl
 import os
+import re
 import select
 import socket
 import struct
+import subprocess
 import sys
 import time
 
@@ -75,6 +84,59 @@ def echo(address, count):
         request = b'\x08\0\xf7\xff' + bytes(60)     # type, code, checksum
         for _ in range(int(count)):
             sock.sendto(request, (address, 0))
+
+
+def toeplitz(key, data):
+    window, value = int.from_bytes(key, 'big'), int.from_bytes(data, 'big')
+    bits, result = len(data) * 8, 0
+    for bit in range(bits):
+        if value >> (bits - 1 - bit) & 1:
+            result ^= window >> (len(key) * 8 - 32 - bit) & 0xffffffff
+    return result
+
+
+def rss(interface):
+    """Key and table of the interface."""
+    text = subprocess.run(['ethtool', '-x', interface], check=True, capture_output=True,
+                          text=True).stdout
+    rows = re.findall(r'^ *\d+: (.*)$', text, re.M)
+    table = [int(word) for row in rows for word in row.split()]
+    key = re.search(r'hash key:\s+([0-9a-f:]+)$', text, re.M).group(1)
+    return bytes.fromhex(key.replace(':', '')), table
+
+
+def with_hash(value):
+    """A classic BPF program that accepts frames whose skb has this hash."""
+    ops = [(0x20, 0, 0, 0xfffff000 + 32),           # A = SKF_AD_RXHASH
+           (0x15, 0, 1, value), (0x06, 0, 0, 0xffff), (0x06, 0, 0, 0)]
+    return b''.join(struct.pack('HBBI', *op) for op in ops)
+
+
+def flows(interface, address, count):
+    key, table = rss(interface)
+    queues, bad = collections.Counter(), 0
+    for port in range(20000, 20000 + int(count)):
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as tap, \
+                socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp:
+            tcp.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
+            tcp.bind(('', port))
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ask:
+                ask.connect((address, 9))
+                own = ask.getsockname()[0]
+            value = toeplitz(key, socket.inet_aton(address) + socket.inet_aton(own) +
+                             struct.pack('!HH', 9, port))
+            program = ctypes.create_string_buffer(with_hash(value))
+            tap.setsockopt(socket.SOL_SOCKET, 26,   # SO_ATTACH_FILTER
+                           struct.pack('HL', 4, ctypes.addressof(program)))
+            tap.bind((interface, 0x0800))
+            if tcp.connect_ex((address, 9)) != errno.ECONNREFUSED:
+                sys.exit('no answer')
+            if not select.select([tap], [], [], 1)[0]:
+                bad += 1
+            queues[table[value % len(table)]] += 1
+    print(' '.join(str(queues[queue]) for queue in range(max(queues) + 1)))
+    if bad:
+        sys.exit(f'{bad} answers without the right hash')
 
 
 # For QP 1: the counter it goes to, and what is wrong with it.
@@ -154,6 +216,6 @@ def count(interface, what=''):
 
 
 if __name__ == '__main__':
-    jobs = {'send': send, 'blast': blast, 'udp': udp, 'echo': echo, 'hostile': hostile,
-            'count': count}
+    jobs = {'send': send, 'blast': blast, 'udp': udp, 'echo': echo, 'flows': flows,
+            'hostile': hostile, 'count': count}
     jobs[sys.argv[1]](*sys.argv[2:])

@@ -225,7 +225,8 @@ static inline void qhca_stat_add(u64 *stat, u64 n)
  * @chans: the channels while the interface is up, else NULL; changes under RTNL
  * @params: settings of @chans, or of the next channels
  * @xps_num: number of channels that XPS was set for
- * @rss_key: key of the hash that spreads received frames; under RTNL
+ * @rss_types: what is hashed of received frames, QHCA_RSS_*; under RTNL
+ * @rss: how frames are spread; the table counts only if the administrator has set it; under RTNL
  * @stats: statistics of each channel that there can be
  * @speed: speed of the port, Mb/s
  * @port_lock: serialises SET_PORT and SET_MCAST
@@ -241,7 +242,8 @@ struct qhca_nic {
 	struct qhca_chans *chans;
 	struct qhca_chan_params params;
 	unsigned int xps_num;
-	u8 rss_key[QHCA_RSS_KEY_LEN];
+	u32 rss_types;
+	struct qhca_rss rss;
 	struct qhca_queue_stats stats[QHCA_CHANNELS_MAX];
 	u32 speed;
 	struct mutex port_lock;		/* SET_PORT and SET_MCAST */
@@ -284,6 +286,15 @@ void qhca_chan_kick(struct qhca_chan *chan);
 /* rss.c */
 int qhca_rss_apply(struct qhca_nic *nic, unsigned int channels);
 void qhca_rss_off(struct qhca_nic *nic);
+u32 qhca_get_rx_ring_count(struct net_device *netdev);
+u32 qhca_get_rxfh_key_size(struct net_device *netdev);
+u32 qhca_get_rxfh_indir_size(struct net_device *netdev);
+int qhca_get_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh);
+int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
+		  struct netlink_ext_ack *extack);
+int qhca_get_rxfh_fields(struct net_device *netdev, struct ethtool_rxfh_fields *fields);
+int qhca_set_rxfh_fields(struct net_device *netdev, const struct ethtool_rxfh_fields *fields,
+			 struct netlink_ext_ack *extack);
 
 /* chans.c */
 struct qhca_chans *qhca_chans_alloc(struct qhca_nic *nic, const struct qhca_chan_params *params);

@@ -4,6 +4,7 @@
 #include <linux/log2.h>
 
 #include "eth.h"
+#include <qhca_eth_ops.h>	/* needed only for older kernels */
 
 static void qhca_get_drvinfo(struct net_device *netdev, struct ethtool_drvinfo *info)
 {
@@ -137,6 +138,13 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.get_coalesce = qhca_get_coalesce,
 	.set_coalesce = qhca_set_coalesce,
 	.get_channels = qhca_get_channels,
+	.get_rx_ring_count = qhca_get_rx_ring_count,
+	.get_rxfh_key_size = qhca_get_rxfh_key_size,
+	.get_rxfh_indir_size = qhca_get_rxfh_indir_size,
+	.get_rxfh = qhca_get_rxfh,
+	.set_rxfh = qhca_set_rxfh,
+	.get_rxfh_fields = qhca_get_rxfh_fields,
+	.set_rxfh_fields = qhca_set_rxfh_fields,
 	.get_sset_count = qhca_get_sset_count,
 	.get_strings = qhca_get_strings,
 	.get_ethtool_stats = qhca_get_ethtool_stats,

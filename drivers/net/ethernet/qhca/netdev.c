@@ -220,9 +220,10 @@ static int qhca_nic_event(struct notifier_block *nb, unsigned long type, void *o
 	}
 }
 
-static void qhca_netdev_init_features(struct net_device *netdev, u32 max_tso)
+static void qhca_netdev_init_features(struct net_device *netdev, const struct qhca_limits *limits)
 {
 	netdev_features_t offloads = NETIF_F_SG | NETIF_F_HW_CSUM;
+	u32 max_tso = limits->max_tso;
 
 	if (max_tso) {
 		offloads |= NETIF_F_TSO | NETIF_F_TSO6 | NETIF_F_TSO_ECN;
@@ -230,6 +231,8 @@ static void qhca_netdev_init_features(struct net_device *netdev, u32 max_tso)
 	}
 	netdev->vlan_features = offloads | NETIF_F_HIGHDMA;
 	netdev->hw_features = offloads | NETIF_F_RXCSUM | NETIF_F_HW_VLAN_CTAG_TX;
+	if (limits->caps & QHCA_CAP_RSS)
+		netdev->hw_features |= NETIF_F_RXHASH;
 	/* The device always strips tags. */
 	netdev->features = netdev->hw_features | NETIF_F_HIGHDMA | NETIF_F_HW_VLAN_CTAG_RX;
 	netdev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
@@ -257,7 +260,8 @@ static void qhca_nic_init(struct qhca_dev *dev, struct net_device *netdev)
 	nic->params.mtu = netdev->mtu;
 	nic->params.tx_entries = min(QHCA_TX_RING_DEFAULT, max_entries);
 	nic->params.rx_entries = min(QHCA_RX_RING_DEFAULT, max_entries);
-	netdev_rss_key_fill(nic->rss_key, sizeof(nic->rss_key));
+	nic->rss_types = QHCA_RSS_ALL;
+	netdev_rss_key_fill(nic->rss.key, sizeof(nic->rss.key));
 	nic->nb.notifier_call = qhca_nic_event;
 	mutex_init(&nic->port_lock);
 	spin_lock_init(&nic->link_lock);
@@ -302,7 +306,7 @@ int qhca_netdev_register(struct qhca_dev *dev)
 	netdev->dev_port = 0;
 	netdev->netdev_ops = &qhca_netdev_ops;
 	netdev->ethtool_ops = &qhca_ethtool_ops;
-	qhca_netdev_init_features(netdev, dev->limits.max_tso);
+	qhca_netdev_init_features(netdev, &dev->limits);
 	qhca_netdev_init_addr(dev, netdev);
 	qhca_nic_init(dev, netdev);
 	nic = netdev_priv(netdev);

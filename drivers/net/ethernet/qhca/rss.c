@@ -15,6 +15,32 @@ static int qhca_rss_set(struct qhca_nic *nic, u32 types, const struct qhca_rss *
 	return qhca_cmd_exec(nic->dev, &cmd, &mbox, NULL);
 }
 
+/* The table that is in force with this number of channels. */
+static void qhca_rss_get(const struct qhca_nic *nic, unsigned int channels, struct qhca_rss *rss)
+{
+	unsigned int i;
+
+	*rss = nic->rss;
+	if (netif_is_rxfh_configured(nic->netdev))
+		return;
+	for (i = 0; i < QHCA_RSS_ENTRIES; i++)
+		rss->queue[i] = ethtool_rxfh_indir_default(i, channels);
+}
+
+/* A table of the administrator's may name channels that the device lost in a reset. */
+static void qhca_rss_fit(struct qhca_nic *nic, unsigned int channels, struct qhca_rss *rss)
+{
+	bool lost = false;
+	unsigned int i;
+
+	for (i = 0; i < QHCA_RSS_ENTRIES; i++) {
+		lost |= rss->queue[i] >= channels;
+		rss->queue[i] %= channels;
+	}
+	if (lost)
+		netdev_warn(nic->netdev, "fewer channels, so the RSS table has changed\n");
+}
+
 /**
  * qhca_rss_apply - spread received frames
  * @nic: the port
@@ -25,13 +51,12 @@ static int qhca_rss_set(struct qhca_nic *nic, u32 types, const struct qhca_rss *
  */
 int qhca_rss_apply(struct qhca_nic *nic, unsigned int channels)
 {
-	struct qhca_rss rss = {};
-	unsigned int i;
+	struct qhca_rss rss;
 
-	memcpy(rss.key, nic->rss_key, sizeof(rss.key));
-	for (i = 0; i < QHCA_RSS_ENTRIES; i++)
-		rss.queue[i] = ethtool_rxfh_indir_default(i, channels);
-	return qhca_rss_set(nic, QHCA_RSS_ALL, &rss);
+	qhca_rss_get(nic, channels, &rss);
+	qhca_rss_fit(nic, channels, &rss);
+	nic->rss = rss;
+	return qhca_rss_set(nic, nic->rss_types, &rss);
 }
 
 /**
@@ -46,4 +71,187 @@ void qhca_rss_off(struct qhca_nic *nic)
 
 	/* If this fails, so will the destruction of the queues. */
 	qhca_rss_set(nic, 0, &rss);
+}
+
+/* Change key, table and types of a device that may be down. */
+static int qhca_rss_change(struct qhca_nic *nic, u32 types, const struct qhca_rss *rss)
+{
+	int ret = nic->chans ? qhca_rss_set(nic, types, rss) : 0;
+
+	if (ret)
+		return ret;
+	nic->rss_types = types;
+	nic->rss = *rss;
+	return 0;
+}
+
+static bool qhca_has_rss(const struct net_device *netdev)
+{
+	const struct qhca_nic *nic = netdev_priv(netdev);
+
+	return nic->dev->limits.caps & QHCA_CAP_RSS;
+}
+
+/**
+ * qhca_get_rx_ring_count - ethtool: receive queues that a table can name
+ * @netdev: the netdev
+ *
+ * Return: number of the queues.
+ */
+u32 qhca_get_rx_ring_count(struct net_device *netdev)
+{
+	const struct qhca_nic *nic = netdev_priv(netdev);
+
+	return nic->params.channels;
+}
+
+/**
+ * qhca_get_rxfh_key_size - ethtool: bytes of the key
+ * @netdev: the netdev
+ *
+ * Return: bytes; 0 if the device cannot spread frames.
+ */
+u32 qhca_get_rxfh_key_size(struct net_device *netdev)
+{
+	return qhca_has_rss(netdev) ? QHCA_RSS_KEY_LEN : 0;
+}
+
+/**
+ * qhca_get_rxfh_indir_size - ethtool: entries of the table
+ * @netdev: the netdev
+ *
+ * Return: entries; 0 if the device cannot spread frames.
+ */
+u32 qhca_get_rxfh_indir_size(struct net_device *netdev)
+{
+	return qhca_has_rss(netdev) ? QHCA_RSS_ENTRIES : 0;
+}
+
+/**
+ * qhca_get_rxfh - ethtool -x
+ * @netdev: the netdev
+ * @rxfh: filled in
+ *
+ * Return: 0.
+ */
+int qhca_get_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	struct qhca_rss rss;
+	unsigned int i;
+
+	qhca_rss_get(nic, nic->params.channels, &rss);
+	rxfh->hfunc = ETH_RSS_HASH_TOP;
+	if (rxfh->key)
+		memcpy(rxfh->key, rss.key, sizeof(rss.key));
+	for (i = 0; rxfh->indir && i < QHCA_RSS_ENTRIES; i++)
+		rxfh->indir[i] = rss.queue[i];
+	return 0;
+}
+
+/**
+ * qhca_set_rxfh - ethtool -X
+ * @netdev: the netdev
+ * @rxfh: what changes; the core has checked that the channels exist
+ * @extack: why it is not possible
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
+		  struct netlink_ext_ack *extack)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	struct qhca_rss rss;
+	unsigned int i;
+
+	if (rxfh->hfunc != ETH_RSS_HASH_NO_CHANGE && rxfh->hfunc != ETH_RSS_HASH_TOP) {
+		NL_SET_ERR_MSG_MOD(extack, "Toeplitz is the only hash");
+		return -EOPNOTSUPP;
+	}
+	qhca_rss_get(nic, nic->params.channels, &rss);
+	if (rxfh->key)
+		memcpy(rss.key, rxfh->key, sizeof(rss.key));
+	for (i = 0; rxfh->indir && i < QHCA_RSS_ENTRIES; i++)
+		rss.queue[i] = rxfh->indir[i];
+	return qhca_rss_change(nic, nic->rss_types, &rss);
+}
+
+/* Which bit says that the ports of a kind of frames are hashed; 0: they have none. */
+static const struct {
+	u32 flow_type;
+	u32 ports;
+} qhca_flow_types[] = {
+	{ TCP_V4_FLOW, QHCA_RSS_TCPV4 },
+	{ UDP_V4_FLOW, QHCA_RSS_UDPV4 },
+	{ SCTP_V4_FLOW, 0 },
+	{ AH_ESP_V4_FLOW, 0 },
+	{ AH_V4_FLOW, 0 },
+	{ ESP_V4_FLOW, 0 },
+	{ IPV4_FLOW, 0 },
+	{ TCP_V6_FLOW, QHCA_RSS_TCPV6 },
+	{ UDP_V6_FLOW, QHCA_RSS_UDPV6 },
+	{ SCTP_V6_FLOW, 0 },
+	{ AH_ESP_V6_FLOW, 0 },
+	{ AH_V6_FLOW, 0 },
+	{ ESP_V6_FLOW, 0 },
+	{ IPV6_FLOW, 0 },
+};
+
+#define QHCA_RXH_ADDRESSES	(RXH_IP_SRC | RXH_IP_DST)
+#define QHCA_RXH_PORTS		(RXH_L4_B_0_1 | RXH_L4_B_2_3)
+
+/**
+ * qhca_get_rxfh_fields - ethtool -n rx-flow-hash
+ * @netdev: the netdev
+ * @fields: the kind of frames; filled in with what is hashed of them
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_get_rxfh_fields(struct net_device *netdev, struct ethtool_rxfh_fields *fields)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	unsigned int i;
+
+	if (!qhca_has_rss(netdev))
+		return -EOPNOTSUPP;
+	fields->data = 0;
+	for (i = 0; i < ARRAY_SIZE(qhca_flow_types); i++) {
+		if (qhca_flow_types[i].flow_type != fields->flow_type)
+			continue;
+		fields->data = QHCA_RXH_ADDRESSES;
+		if (nic->rss_types & qhca_flow_types[i].ports)
+			fields->data |= QHCA_RXH_PORTS;
+	}
+	return 0;
+}
+
+/**
+ * qhca_set_rxfh_fields - ethtool -N rx-flow-hash
+ * @netdev: the netdev
+ * @fields: the kind of frames, and what should be hashed of them
+ * @extack: why it is not possible
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_set_rxfh_fields(struct net_device *netdev, const struct ethtool_rxfh_fields *fields,
+			 struct netlink_ext_ack *extack)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	u32 types, ports = 0;
+	struct qhca_rss rss;
+	unsigned int i;
+
+	if (!qhca_has_rss(netdev))
+		return -EOPNOTSUPP;
+	for (i = 0; i < ARRAY_SIZE(qhca_flow_types); i++)
+		if (qhca_flow_types[i].flow_type == fields->flow_type)
+			ports = qhca_flow_types[i].ports;
+	if (fields->data == QHCA_RXH_ADDRESSES)
+		types = nic->rss_types & ~ports;
+	else if (ports && fields->data == (QHCA_RXH_ADDRESSES | QHCA_RXH_PORTS))
+		types = nic->rss_types | ports;
+	else
+		return -EINVAL;
+	qhca_rss_get(nic, nic->params.channels, &rss);
+	return qhca_rss_change(nic, types, &rss);
 }

@@ -120,6 +120,9 @@ static void qhca_rx_deliver(struct qhca_chan *chan, struct sk_buff *skb,
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
 		qhca_stat_add(&chan->stats->rx.csum_ok, 1);
 	}
+	if (netdev->features & NETIF_F_RXHASH && flags & QHCA_CQE_HASH)
+		skb_set_hash(skb, le32_to_cpu(cqe->hash), flags & QHCA_CQE_HASH_L4 ?
+			     PKT_HASH_TYPE_L4 : PKT_HASH_TYPE_L3);
 	if (flags & QHCA_CQE_VLAN)
 		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), le16_to_cpu(cqe->vlan_tci));
 	napi_gro_receive(&chan->napi, skb);
