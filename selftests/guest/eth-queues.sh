@@ -15,6 +15,33 @@ most_channels()
 	printf '%s\n' "$(nproc)" $((vectors - 1)) 8 | sort -n | head -n 1
 }
 
+# The link stays, and so do the connections of RDMA.
+change_channels()
+{
+	local n most before
+	most=$(max_channels)
+	before=$(cat "/sys/class/net/$QHCA_IF/carrier_changes")
+	for n in 1 "$most" 1 "$most"; do
+		ethtool -L "$QHCA_IF" combined "$n" && [ "$(channels)" = "$n" ] || return 1
+		same "send queues" "$(find "/sys/class/net/$QHCA_IF/queues" -name 'tx-*' | wc -l)" "$n" || return 1
+		sleep 0.1
+	done
+	! ethtool -L "$QHCA_IF" combined $((most + 1)) 2>/dev/null || return 1
+	! ethtool -L "$QHCA_IF" combined 0 2>/dev/null || return 1
+	same "carrier changes" "$(cat "/sys/class/net/$QHCA_IF/carrier_changes")" "$before"
+}
+
+# While the interface is down the number is kept, too.
+channels_down()
+{
+	local rc=0
+	ip link set dev "$QHCA_IF" down && ethtool -L "$QHCA_IF" combined 1 || return 1
+	[ "$(channels)" = 1 ] || rc=1
+	ip link set dev "$QHCA_IF" up && until_true 5 flood 20 500 || return 1
+	[ "$(channels)" = 1 ] || rc=1
+	ethtool -L "$QHCA_IF" combined "$(max_channels)" && flood 20 500 && return $rc
+}
+
 # How many frames each queue has received.
 rx_by_queue()
 {
@@ -64,6 +91,8 @@ rss_table()
 	# shellcheck disable=SC2046 # a word for each channel
 	ethtool -X "$QHCA_IF" weight $(printf '0 %.0s' $(seq "$last")) 1 && check_flows 20 &&
 		same "weight, the last" "${FLOWS##* }" 20 || return 1
+	# The table needs that channel.
+	! ethtool -L "$QHCA_IF" combined 1 2>/dev/null || return 1
 	ethtool -X "$QHCA_IF" start "$last" equal 1 && check_flows 20 &&
 		same "start" "${FLOWS##* }" 20 || return 1
 	ethtool -X "$QHCA_IF" default && check_flows 50

@@ -378,6 +378,8 @@ eth_card()
 	local -x EXPECT_LINES=80	# counters, if a ping gets lost
 	expect "eth/MTU changes under traffic" under_traffic change_mtu
 	expect "eth/ring sizes change under traffic" under_traffic change_rings
+	expect "eth/the number of channels changes under traffic" under_traffic change_channels
+	expect "eth/the number of channels changes while down" channels_down
 	eth_rss
 	expect "eth/as many frames as go through the smallest rings" small_rings
 	expect "eth/pktgen, two tags and pings through the smallest rings" crowd

@@ -63,6 +63,10 @@ change()
 		ip link set dev "$QHCA_IF" mtu "$n"
 		sleep 0.1
 	done
+	for n in 1 "$(ethtool -l "$QHCA_IF" | awk '$1 == "Combined:" { print $2; exit }')"; do
+		ethtool -L "$QHCA_IF" combined "$n"
+		sleep 0.1
+	done
 	for n in 256 4096 512; do
 		ethtool -G "$QHCA_IF" rx "$n" tx "$n"
 		sleep 0.1

@@ -128,6 +128,16 @@ static void qhca_get_channels(struct net_device *netdev, struct ethtool_channels
 	channels->combined_count = nic->params.channels;
 }
 
+static int qhca_set_channels(struct net_device *netdev, struct ethtool_channels *channels)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	struct qhca_chan_params params = nic->params;
+
+	/* The core has checked the maximum, and that the RSS table needs no other channels. */
+	params.channels = channels->combined_count;
+	return qhca_nic_change(nic, &params);
+}
+
 const struct ethtool_ops qhca_ethtool_ops = {
 	.supported_coalesce_params = ETHTOOL_COALESCE_USECS | ETHTOOL_COALESCE_MAX_FRAMES,
 	.get_drvinfo = qhca_get_drvinfo,
@@ -138,6 +148,7 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.get_coalesce = qhca_get_coalesce,
 	.set_coalesce = qhca_set_coalesce,
 	.get_channels = qhca_get_channels,
+	.set_channels = qhca_set_channels,
 	.get_rx_ring_count = qhca_get_rx_ring_count,
 	.get_rxfh_key_size = qhca_get_rxfh_key_size,
 	.get_rxfh_indir_size = qhca_get_rxfh_indir_size,
