@@ -152,3 +152,59 @@ eth_rss()
 	expect "eth/what is hashed" rss_fields
 	expect "eth/table and key outlive queues and device" rss_stays
 }
+
+# ---- what the kernel knows of the queues
+
+netlink_queues() { python3 /opt/qhca/guest/queues.py "$QHCA_IF"; }
+
+# The interrupt of each channel, and no other's.
+own_interrupts()
+{
+	local kind queue packets bytes irq n=0
+	while read -r kind queue packets bytes irq; do
+		[ "$queue" = all ] && continue
+		grep -qE "^ *$irq:.* qhca-(eth|comp)" /proc/interrupts || return 1
+		echo "$kind $queue: interrupt $irq, $packets frames, $bytes bytes"
+		n=$((n + 1))
+	done < <(netlink_queues)
+	same "queues" "$n" $((2 * $(channels)))
+}
+
+# netlink_is KIND: each queue has what ethtool -S says, and all together what ip -s link says.
+netlink_is()
+{
+	local kind queue packets bytes sum=0 all=0
+	while read -r kind queue packets bytes _; do
+		[ "$kind" = "$1" ] || continue
+		if [ "$queue" = all ]; then
+			same "$kind" "$packets $bytes" "$(counter "${kind}_packets") $(counter "${kind}_bytes")" ||
+				return 1
+			all=$packets
+			continue
+		fi
+		same "$kind $queue" "$packets $bytes" "$(ethtool_counter "$kind${queue}_packets") $(
+			ethtool_counter "$kind${queue}_bytes")" || return 1
+		sum=$((sum + packets))
+	done < <(netlink_queues)
+	[ "$all" -gt 0 ] && echo "$kind: $sum of $all frames in queues that exist" && [ "$sum" -le "$all" ]
+}
+
+queue_stats()
+{
+	flood 100 500 && until_true 3 netlink_is rx && until_true 3 netlink_is tx &&
+		until_true 3 own_interrupts || return 1
+	no_rss && return
+	# Those of a queue that is not used any more are not lost.
+	ethtool -L "$QHCA_IF" combined 1 || return 1
+	until_true 3 netlink_is rx && until_true 3 netlink_is tx && until_true 3 own_interrupts || return 1
+	ethtool -L "$QHCA_IF" combined "$(max_channels)"
+}
+
+eth_stats()
+{
+	if older 6.12; then
+		result skip "eth/statistics of each queue" "a kernel before 6.12"
+	else
+		expect "eth/statistics of each queue" queue_stats
+	fi
+}

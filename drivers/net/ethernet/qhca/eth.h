@@ -255,6 +255,7 @@ struct qhca_nic {
 };
 
 /* stats.c */
+extern const struct netdev_stat_ops qhca_stat_ops;
 void qhca_get_stats64(struct net_device *netdev, struct rtnl_link_stats64 *s);
 int qhca_get_sset_count(struct net_device *netdev, int sset);
 void qhca_get_strings(struct net_device *netdev, u32 sset, u8 *data);

@@ -306,6 +306,9 @@ int qhca_netdev_register(struct qhca_dev *dev)
 	netdev->dev_port = 0;
 	netdev->netdev_ops = &qhca_netdev_ops;
 	netdev->ethtool_ops = &qhca_ethtool_ops;
+#ifdef QHCA_HAVE_STAT_OPS
+	netdev->stat_ops = &qhca_stat_ops;
+#endif
 	qhca_netdev_init_features(netdev, &dev->limits);
 	qhca_netdev_init_addr(dev, netdev);
 	qhca_nic_init(dev, netdev);

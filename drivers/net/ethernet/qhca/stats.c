@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* qhca.ko: statistics of the Ethernet port and its queues. */
 #include <linux/ethtool.h>
+#include <net/netdev_queues.h>
 
 #include <qhca/counters.h>
 
@@ -33,6 +34,85 @@ void qhca_get_stats64(struct net_device *netdev, struct rtnl_link_stats64 *s)
 	}
 	s->rx_errors += s->rx_length_errors;
 }
+
+#ifdef QHCA_HAVE_STAT_OPS
+static void qhca_add_rx(const struct net_device *netdev, int i, struct netdev_queue_stats_rx *stats)
+{
+	const struct qhca_nic *nic = netdev_priv(netdev);
+	const struct qhca_rx_stats *rx = &nic->stats[i].rx;
+
+	stats->packets += READ_ONCE(rx->packets);
+	stats->bytes += READ_ONCE(rx->bytes);
+	stats->alloc_fail += READ_ONCE(rx->dropped);
+	stats->csum_unnecessary += READ_ONCE(rx->csum_ok);
+}
+
+static void qhca_add_tx(const struct net_device *netdev, int i, struct netdev_queue_stats_tx *stats)
+{
+	const struct qhca_nic *nic = netdev_priv(netdev);
+	const struct qhca_tx_stats *tx = &nic->stats[i].tx;
+
+	stats->packets += READ_ONCE(tx->packets);
+	stats->bytes += READ_ONCE(tx->bytes);
+	stats->hw_drop_errors += READ_ONCE(tx->errors);
+	stats->hw_gso_packets += READ_ONCE(tx->tso);
+	stats->stop += READ_ONCE(tx->stops);
+	stats->wake += READ_ONCE(tx->wakes);
+}
+
+/* The core uses only members that are not all ones. */
+static void qhca_clear_rx(struct netdev_queue_stats_rx *stats)
+{
+	stats->packets = 0;
+	stats->bytes = 0;
+	stats->alloc_fail = 0;
+	stats->csum_unnecessary = 0;
+}
+
+static void qhca_clear_tx(struct netdev_queue_stats_tx *stats)
+{
+	stats->packets = 0;
+	stats->bytes = 0;
+	stats->hw_drop_errors = 0;
+	stats->hw_gso_packets = 0;
+	stats->stop = 0;
+	stats->wake = 0;
+}
+
+static void qhca_get_queue_stats_rx(struct net_device *netdev, int i,
+				    struct netdev_queue_stats_rx *stats)
+{
+	qhca_clear_rx(stats);
+	qhca_add_rx(netdev, i, stats);
+}
+
+static void qhca_get_queue_stats_tx(struct net_device *netdev, int i,
+				    struct netdev_queue_stats_tx *stats)
+{
+	qhca_clear_tx(stats);
+	qhca_add_tx(netdev, i, stats);
+}
+
+/* Of the queues that are not used at present. */
+static void qhca_get_base_stats(struct net_device *netdev, struct netdev_queue_stats_rx *rx,
+				struct netdev_queue_stats_tx *tx)
+{
+	int i;
+
+	qhca_clear_rx(rx);
+	for (i = netdev->real_num_rx_queues; i < netdev->num_rx_queues; i++)
+		qhca_add_rx(netdev, i, rx);
+	qhca_clear_tx(tx);
+	for (i = netdev->real_num_tx_queues; i < netdev->num_tx_queues; i++)
+		qhca_add_tx(netdev, i, tx);
+}
+
+const struct netdev_stat_ops qhca_stat_ops = {
+	.get_queue_stats_rx = qhca_get_queue_stats_rx,
+	.get_queue_stats_tx = qhca_get_queue_stats_tx,
+	.get_base_stats = qhca_get_base_stats,
+};
+#endif
 
 /* Counters of each channel; those of the device precede them. */
 static const struct {
