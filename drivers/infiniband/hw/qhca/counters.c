@@ -77,19 +77,32 @@ static struct rdma_hw_stats *qhca_ib_alloc_stats(void)
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
-static int qhca_ib_query_stats(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
-			       struct rdma_hw_stats *stats)
+static int qhca_ib_query_values(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
+				u64 *values)
 {
-	__le64 values[QHCA_CNT_MAX];
+	__le64 hw[QHCA_CNT_MAX];
 	unsigned int i;
 	int ret;
 
-	ret = qhca_ib_query(dev, opcode, obj, values, sizeof(values));
+	ret = qhca_ib_query(dev, opcode, obj, hw, sizeof(hw));
 	if (ret)
 		return ret;
-	for (i = 0; i < ARRAY_SIZE(values); i++)
-		stats->value[i] = le64_to_cpu(values[i]);
+	for (i = 0; i < ARRAY_SIZE(hw); i++)
+		values[i] = le64_to_cpu(hw[i]);
 	return 0;
+}
+
+/**
+ * qhca_ib_query_counters - read the counters of the port, those of all sets included
+ * @dev: the HCA
+ * @values: QHCA_CNT_MAX of them, filled in
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_query_counters(struct qhca_ib_dev *dev, u64 *values)
+{
+	return qhca_ib_query_values(dev, QHCA_CMD_QUERY_COUNTERS, QHCA_IB_PORT, values);
 }
 
 /**
@@ -120,9 +133,9 @@ int qhca_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u
 	if (!port)
 		return qhca_ib_get_errs(dev, stats);
 	if (dev->limits->max_cntset)
-		ret = qhca_ib_query_stats(dev, QHCA_CMD_QUERY_CNTSET, 0, stats);
+		ret = qhca_ib_query_values(dev, QHCA_CMD_QUERY_CNTSET, 0, stats->value);
 	else
-		ret = qhca_ib_query_stats(dev, QHCA_CMD_QUERY_COUNTERS, port, stats);
+		ret = qhca_ib_query_counters(dev, stats->value);
 	return ret ? ret : QHCA_CNT_MAX;
 }
 
@@ -216,6 +229,6 @@ struct rdma_hw_stats *qhca_ib_counter_alloc_stats(struct rdma_counter *counter)
  */
 int qhca_ib_counter_update_stats(struct rdma_counter *counter)
 {
-	return qhca_ib_query_stats(to_qdev(counter->device), QHCA_CMD_QUERY_CNTSET, counter->id,
-				   counter->stats);
+	return qhca_ib_query_values(to_qdev(counter->device), QHCA_CMD_QUERY_CNTSET, counter->id,
+				    counter->stats->value);
 }

@@ -27,6 +27,7 @@ enum qhca_ib_err {
 };
 
 int qhca_ib_count_err(struct qhca_ib_dev *dev, enum qhca_ib_err err, int ret);
+int qhca_ib_query_counters(struct qhca_ib_dev *dev, u64 *values);
 struct rdma_hw_stats *qhca_ib_alloc_hw_device_stats(struct ib_device *ibdev);
 struct rdma_hw_stats *qhca_ib_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int qhca_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,

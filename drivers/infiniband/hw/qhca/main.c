@@ -93,6 +93,7 @@ static const struct ib_device_ops qhca_ib_ud_ops = {
 	.create_user_ah = qhca_ib_create_ah,
 	.destroy_ah = qhca_ib_destroy_ah,
 	.detach_mcast = qhca_ib_detach_mcast,
+	.process_mad = qhca_ib_process_mad,
 	.query_ah = qhca_ib_query_ah,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, qhca_ib_ah, ibah),

@@ -339,6 +339,11 @@ int qhca_ib_add_gid(const struct ib_gid_attr *attr, void **context);
 int qhca_ib_del_gid(const struct ib_gid_attr *attr, void **context);
 void qhca_ib_gid_work(struct work_struct *work);
 
+/* mad.c */
+int qhca_ib_process_mad(struct ib_device *ibdev, int flags, u32 port, const struct ib_wc *in_wc,
+			const struct ib_grh *in_grh, const struct ib_mad *in, struct ib_mad *out,
+			size_t *out_size, u16 *out_pkey_index);
+
 /* restrack.c */
 int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
 int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
