@@ -129,6 +129,7 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.post_send = qhca_post_send,
 	.post_srq_recv = qhca_post_srq_recv,
 	.query_device_ex = qhca_query_device_ex,
+	.query_ece = qhca_query_ece,
 	.query_port = qhca_query_port,
 	.query_qp = qhca_query_qp,
 	.query_rt_values = qhca_query_rt_values,
@@ -139,6 +140,7 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.req_notify_cq = qhca_req_notify_cq,
 	.rereg_mr = qhca_rereg_mr,
 	.resize_cq = qhca_resize_cq,
+	.set_ece = qhca_set_ece,
 	.unimport_dm = qhca_unimport_dm,
 	.unimport_mr = qhca_unimport_mr,
 	.unimport_pd = qhca_unimport_pd,
@@ -169,6 +171,18 @@ static uint32_t offered_send_ops(const struct ibv_device_attr_ex *ex)
 	return ops;
 }
 
+/* What an RC QP of this device does as a responder and its peer cannot know otherwise. */
+static uint32_t offered_ece(const struct ibv_device_attr_ex *ex)
+{
+	uint32_t options = 0;
+
+	if (ex->device_cap_flags_ex & IB_UVERBS_DEVICE_FLUSH_GLOBAL)
+		options |= QHCA_ECE_FLUSH;
+	if (ex->device_cap_flags_ex & IB_UVERBS_DEVICE_ATOMIC_WRITE)
+		options |= QHCA_ECE_ATOMIC_WRITE;
+	return options;
+}
+
 /* Read the limits that the queue code checks before it allocates memory. */
 static int read_limits(struct qhca_context *ctx)
 {
@@ -189,6 +203,7 @@ static int read_limits(struct qhca_context *ctx)
 	ctx->max_srq_wr = attr.orig_attr.max_srq_wr;
 	ctx->max_srq_sge = attr.orig_attr.max_srq_sge;
 	ctx->send_ops = offered_send_ops(&attr);
+	ctx->ece = offered_ece(&attr);
 	return 0;
 }
 

@@ -64,6 +64,7 @@ struct qhca_context {
 	uint64_t slots[QHCA_CTX_SLOTS / 64];	/* bits of those in use */
 	bool single_threaded;
 	uint32_t send_ops;	/* mask of enum ibv_wr_opcode that the device offers */
+	uint32_t ece;		/* QHCA_ECE_* that it offers */
 	uint32_t max_cqe;
 	uint32_t max_qp_wr;
 	uint32_t max_send_sge;
@@ -73,6 +74,15 @@ struct qhca_context {
 	uint32_t max_srq_wr;
 	uint32_t max_srq_sge;
 	uint64_t wc_flags;	/* flags that extended CQs may request */
+};
+
+/*
+ * Options of enhanced connection establishment. The connection managers of both ends exchange them,
+ * so they never change: requests that RC QPs of the device execute.
+ */
+enum qhca_ece {
+	QHCA_ECE_FLUSH = 1 << 0,
+	QHCA_ECE_ATOMIC_WRITE = 1 << 1,
 };
 
 struct qhca_td {
@@ -146,6 +156,7 @@ struct qhca_qp {
 	struct qhca_slot sq_slot;
 	uint32_t qpn;
 	uint32_t send_ops;	/* mask of enum ibv_wr_opcode allowed on this QP */
+	uint32_t ece;		/* QHCA_ECE_* of this device or, when it is known, of both ends */
 	struct qhca_wq sq;
 	struct qhca_wq rq;
 	struct qhca_srq *srq;	/* used instead of rq, or NULL */
@@ -368,6 +379,8 @@ struct ibv_qp *qhca_create_qp(struct ibv_pd *ibpd,
 			      struct ibv_qp_init_attr *attr);
 struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 				 struct ibv_qp_init_attr_ex *attr);
+int qhca_query_ece(struct ibv_qp *ibqp, struct ibv_ece *ece);
+int qhca_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece);
 int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 		   int attr_mask);
 int qhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,

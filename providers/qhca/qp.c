@@ -260,11 +260,19 @@ void qhca_qp_init(struct qhca_qp *qp, const struct qhca_context *ctx,
 	qhca_lock_init(&qp->rq.lock, ctx, single_threaded);
 }
 
+/* Other types of QPs take no request that their peer has to ask about. */
+static uint32_t offered_ece(const struct qhca_context *ctx,
+			    enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC ? ctx->ece : 0;
+}
+
 static void qp_init(struct qhca_qp *qp, const struct qhca_context *ctx,
 		    const struct ibv_qp_init_attr_ex *attr)
 {
 	qhca_qp_init(qp, ctx, qp_pd(attr));
 	qp->srq = attr->srq ? to_qsrq(attr->srq) : NULL;
+	qp->ece = offered_ece(ctx, attr->qp_type);
 	qp->send_ops = qhca_send_ops(attr->qp_type) & ctx->send_ops;
 	size_queues(ctx, qp, &attr->cap);
 }
@@ -358,6 +366,7 @@ int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 		return qhca_ret(err);
 
 	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET) {
+		qp->ece = offered_ece(to_qctx(ibqp->context), ibqp->qp_type);
 		clean_cqs(qp);
 		wq_reset(&qp->sq);
 		wq_reset(&qp->rq);
@@ -372,6 +381,32 @@ int qhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 
 	return qhca_ret(ibv_cmd_query_qp(ibqp, attr, attr_mask, init_attr, &cmd,
 					 sizeof(cmd)));
+}
+
+/*
+ * Enhanced connection establishment: the options that both ends of the connection have. They
+ * inform only: an operation that the peer does not have fails as it does without them.
+ */
+int qhca_query_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
+{
+	*ece = (struct ibv_ece) {
+		.vendor_id = QHCA_PCI_VENDOR_ID,
+		.options = to_qqp(ibqp)->ece,
+	};
+	return 0;
+}
+
+/* @ece: in: what the peer has; out: what both have. Options that are not known here are left out. */
+int qhca_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
+{
+	struct qhca_qp *qp = to_qqp(ibqp);
+
+	if (ece->comp_mask || ece->vendor_id != QHCA_PCI_VENDOR_ID)
+		return qhca_ret(EINVAL);
+	qp->ece = ece->options &
+		  offered_ece(to_qctx(ibqp->context), ibqp->qp_type);
+	ece->options = qp->ece;
+	return 0;
 }
 
 int qhca_destroy_qp(struct ibv_qp *ibqp)

@@ -32,18 +32,6 @@ TEST_ROWS(in_order, "F-023 in-order arrival of the bytes of a message is not pro
 					    IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS), 0);
 }
 
-TEST(ece, "A-075 enhanced connection establishment is not offered")
-{
-	struct pair p = pair_default();
-	struct ibv_ece ece = { .vendor_id = 0x2c9, .options = 1 };
-
-	CHECK_ERR(ibv_set_ece(p.a.qp, &ece), EOPNOTSUPP);
-	ece.vendor_id = 0;
-	CHECK_ERR(ibv_set_ece(p.a.qp, &ece), EOPNOTSUPP);
-	CHECK_ERR(ibv_query_ece(p.a.qp, &ece), EOPNOTSUPP);
-	ping_pong(&p);
-}
-
 TEST(rate, "A-074 packet pacing is not offered and cannot be set")
 {
 	struct dev *d = dev_open_qhca();

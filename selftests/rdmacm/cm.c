@@ -159,6 +159,21 @@ TEST(attributes, "K-005 K-006 K-007 attributes that the CM sets in both QPs")
 	CHECK(a.timeout > d->attr.local_ca_ack_delay);
 }
 
+TEST(options, "A-075 the CM exchanges the options of both ends")
+{
+	struct ibv_ece offered, a, p;
+
+	start();
+	REQUIRE_OK(ibv_query_ece(active.id->qp, &offered));
+	request(&(struct rdma_conn_param){ .retry_count = 7 });
+	accept_it(&(struct rdma_conn_param){ .rnr_retry_count = 7 });
+	/* Without an answer to its options the active side would have none. */
+	REQUIRE_OK(ibv_query_ece(active.id->qp, &a));
+	REQUIRE_OK(ibv_query_ece(passive.id->qp, &p));
+	CHECK_EQ(a.options, offered.options);
+	CHECK_EQ(p.options, offered.options);
+}
+
 /* Moves the QP @e to @state with the attributes that the CM provides. */
 static void step(struct rdma_cm_id *id, struct end *e, enum ibv_qp_state state)
 {
