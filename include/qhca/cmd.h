@@ -332,7 +332,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_XRC		0x2000ull
 #define QHCA_CAP_FLUSH_GLOBAL	0x4000ull	/* FLUSH, for visibility */
 #define QHCA_CAP_ATOMIC_WRITE	0x8000ull
-#define QHCA_CAP_MASKED_ATOMIC	0x10000ull
+#define QHCA_CAP_MASKED_ATOMIC	0x10000ull	/* with peers of this kind: opcodes of our own */
 #define QHCA_CAP_FAULTS		0x20000ull	/* the guest may set fault rules */
 #define QHCA_CAP_READ_INV	0x40000ull	/* RDMA_READ_WITH_INV */
 #define QHCA_CAP_SHADOW		0x80000ull	/* doorbells in memory: CREATE_SHADOW */

@@ -144,6 +144,7 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
 	qhca_ib_odp_caps(dev, attr);
 	attr->atomic_cap = qhca_ib_has(dev, QHCA_CAP_ATOMIC) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
+	/* On the wire these are opcodes of this device's own, which its peer has to know, too. */
 	attr->masked_atomic_cap = qhca_ib_has(dev, QHCA_CAP_MASKED_ATOMIC) ? attr->atomic_cap :
 									     IB_ATOMIC_NONE;
 	attr->local_ca_ack_delay = QHCA_IB_CA_ACK_DELAY;
