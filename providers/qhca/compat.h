@@ -39,4 +39,13 @@
 	ibv_cmd_create_cq_ex(ctx, attr, cq, cmd, cmd_size, resp, resp_size, flags)
 #endif
 
+/* QHCA_OP_62(.member = function) is an element of the table of verbs. */
+#ifdef QHCA_HAVE_QUERY_PORT_SPEED	/* 62 */
+#define QHCA_OP_62(op)		op,
+#else
+#define QHCA_OP_62(op)
+#define ibv_cmd_query_port_speed(ctx, port, speed)	EOPNOTSUPP
+#define ibv_cmd_export_dmabuf_fd(ctx, offset)		(errno = EOPNOTSUPP, -1)
+#endif
+
 #endif /* QHCA_COMPAT_H */

@@ -14,6 +14,7 @@ struct qhca_dm {
 	struct verbs_dm vdm;
 	void *addr;
 	size_t mmap_len;
+	uint64_t mmap_key;
 	size_t length;
 };
 
@@ -70,6 +71,7 @@ static int map_dm(struct ibv_context *ibctx, struct qhca_dm *dm, size_t length,
 		return errno;
 	dm->addr = addr;
 	dm->mmap_len = resp->mmap_len;
+	dm->mmap_key = resp->mmap_key;
 	dm->length = length;
 	dm->vdm.dm.context = ibctx;
 	dm->vdm.dm.memcpy_to_dm = memcpy_to_dm;
@@ -155,6 +157,15 @@ int qhca_free_dm(struct ibv_dm *ibdm)
 		return qhca_ret(err);
 	qhca_unimport_dm(ibdm);
 	return 0;
+}
+
+int qhca_dm_export_dmabuf_fd(struct ibv_dm *ibdm)
+{
+	int fd = ibv_cmd_export_dmabuf_fd(ibdm->context, to_qdm(ibdm)->mmap_key);
+
+	if (fd < 0 && errno == EPROTONOSUPPORT)	/* as in qhca_alloc_dm() */
+		errno = EOPNOTSUPP;
+	return fd;
 }
 
 struct ibv_mr *qhca_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,

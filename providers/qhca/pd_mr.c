@@ -17,6 +17,12 @@ int qhca_query_port(struct ibv_context *ibctx, uint8_t port,
 					   sizeof(cmd)));
 }
 
+int qhca_query_port_speed(struct ibv_context *ibctx, uint32_t port,
+			  uint64_t *speed)
+{
+	return qhca_ret(ibv_cmd_query_port_speed(ibctx, port, speed));
+}
+
 static struct qhca_pd *new_pd(void)
 {
 	struct qhca_pd *pd = calloc(1, sizeof(*pd));

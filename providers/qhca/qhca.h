@@ -301,6 +301,8 @@ void qhca_slot_put(struct qhca_context *ctx, struct qhca_slot *slot);
 
 int qhca_query_clock(struct ibv_context *ibctx, uint64_t *device_ns,
 		     uint64_t *real_ns);
+int qhca_query_port_speed(struct ibv_context *ibctx, uint32_t port,
+			  uint64_t *speed);
 int qhca_query_port(struct ibv_context *ibctx, uint8_t port,
 		    struct ibv_port_attr *attr);
 struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx);
@@ -331,6 +333,7 @@ struct ibv_dm *qhca_alloc_dm(struct ibv_context *ibctx,
 int qhca_free_dm(struct ibv_dm *ibdm);
 struct ibv_dm *qhca_import_dm(struct ibv_context *ibctx, uint32_t handle);
 void qhca_unimport_dm(struct ibv_dm *ibdm);
+int qhca_dm_export_dmabuf_fd(struct ibv_dm *ibdm);
 struct ibv_mr *qhca_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
 			      uint64_t offset, size_t length,
 			      unsigned int access);

@@ -63,6 +63,7 @@ static void qhca_ib_dm_release(struct qhca_ib_dev *dev, const struct qhca_ib_mma
 
 static const struct qhca_ib_mmap_kind qhca_ib_mmap_dm = {
 	.write_combine = true,
+	.bar = QHCA_BAR_DM,
 	.release = qhca_ib_dm_release,
 };
 

@@ -40,14 +40,23 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.get_port_immutable = qhca_ib_get_port_immutable,
 	.mmap = qhca_ib_mmap,
 	.mmap_free = qhca_ib_mmap_free,
+#ifdef QHCA_HAVE_MMAP_GET_PFNS
+	.mmap_get_pfns = qhca_ib_mmap_get_pfns,
+#endif
 	.modify_device = qhca_ib_modify_device,
 	.modify_qp = qhca_ib_modify_qp,
+#ifdef QHCA_HAVE_MMAP_GET_PFNS
+	.pgoff_to_mmap_entry = qhca_ib_pgoff_to_mmap_entry,
+#endif
 	.poll_cq = qhca_ib_poll_cq,
 	.post_recv = qhca_ib_post_recv,
 	.post_send = qhca_ib_post_send,
 	.query_device = qhca_ib_query_device,
 	.query_pkey = qhca_ib_query_pkey,
 	.query_port = qhca_ib_query_port,
+#ifdef QHCA_HAVE_QUERY_PORT_SPEED
+	.query_port_speed = qhca_ib_query_port_speed,
+#endif
 	.query_qp = qhca_ib_query_qp,
 	.query_ucontext = qhca_ib_query_ucontext,
 	.reg_user_mr = qhca_ib_reg_user_mr,

@@ -3,6 +3,8 @@
  * qhca_ib.ko: mappings of the device in user space. An entry owns what it maps, and the core keeps
  * the entry while a VMA maps it, so nothing is reused before its last mapping is gone.
  */
+#include <linux/pci-p2pdma.h>
+
 #include "qhca_ib.h"
 
 static struct qhca_ib_mmap_entry *to_qentry(struct rdma_user_mmap_entry *rdma_entry)
@@ -101,3 +103,45 @@ void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
 	qhca_ib_uncharge_all(dev, &entry->charge);
 	kfree(entry);
 }
+
+#ifdef QHCA_HAVE_MMAP_GET_PFNS
+/**
+ * qhca_ib_pgoff_to_mmap_entry - pgoff_to_mmap_entry verb: what the user wants to export
+ * @ibctx: the context
+ * @offset: the one for mmap()
+ *
+ * Return: the entry, with a reference, or NULL.
+ */
+struct rdma_user_mmap_entry *qhca_ib_pgoff_to_mmap_entry(struct ib_ucontext *ibctx,
+							 off_t offset)
+{
+	return rdma_user_mmap_entry_get_pgoff(ibctx, offset >> PAGE_SHIFT);
+}
+
+/**
+ * qhca_ib_mmap_get_pfns - mmap_get_pfns verb: where other devices find the memory of an entry
+ * @rdma_entry: the entry
+ * @phys: filled in
+ * @provider: filled in
+ *
+ * Only device memory can be exported. The core makes a dma-buf of it, and takes the memory back
+ * from importers when the owner frees it or the device goes.
+ *
+ * Return: 0, or -EOPNOTSUPP if it cannot be exported, or not in this kernel.
+ */
+int qhca_ib_mmap_get_pfns(struct rdma_user_mmap_entry *rdma_entry, struct phys_vec *phys,
+			  struct p2pdma_provider **provider)
+{
+	struct pci_dev *pdev = qhca_pdev(to_qdev(rdma_entry->ucontext->device)->core);
+	const struct qhca_ib_mmap_entry *entry = to_qentry(rdma_entry);
+
+	if (!entry->kind->bar || pcim_p2pdma_init(pdev))
+		return -EOPNOTSUPP;
+	*provider = pcim_p2pdma_provider(pdev, entry->kind->bar);
+	if (!*provider)
+		return -EOPNOTSUPP;
+	phys->paddr = entry->addr;
+	phys->len = qhca_ib_mmap_len(entry);
+	return 0;
+}
+#endif

@@ -3,16 +3,19 @@
 #ifndef QHCA_IB_MMAP_H
 #define QHCA_IB_MMAP_H
 
+struct p2pdma_provider;
 struct qhca_ib_mmap_entry;
 
 /**
  * struct qhca_ib_mmap_kind - a kind of mapping
  * @write_combine: map for combined writes; otherwise uncached
+ * @bar: the BAR, if other devices can get at it by a dma-buf; otherwise 0
  * @release: frees what the entry maps, once the owner has removed the entry and no VMA maps it;
  *           qhca_ib_mmap_insert() makes this the entry's task
  */
 struct qhca_ib_mmap_kind {
 	bool write_combine;
+	int bar;
 	void (*release)(struct qhca_ib_dev *dev, const struct qhca_ib_mmap_entry *entry);
 };
 
@@ -43,5 +46,11 @@ void qhca_ib_mmap_remove(struct qhca_ib_mmap_entry *entry);
 u64 qhca_ib_mmap_key(const struct qhca_ib_mmap_entry *entry);
 int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma);
 void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
+#ifdef QHCA_HAVE_MMAP_GET_PFNS
+struct rdma_user_mmap_entry *qhca_ib_pgoff_to_mmap_entry(struct ib_ucontext *ibctx,
+							 off_t offset);
+int qhca_ib_mmap_get_pfns(struct rdma_user_mmap_entry *rdma_entry, struct phys_vec *phys,
+			  struct p2pdma_provider **provider);
+#endif
 
 #endif /* QHCA_IB_MMAP_H */

@@ -106,6 +106,30 @@ int qhca_ib_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *a
 }
 
 /**
+ * qhca_ib_query_port_speed - query_port_speed verb
+ * @ibdev: the HCA
+ * @port: port number, valid
+ * @speed: filled in: the bandwidth in units of 100 Mb/s, rounded up
+ *
+ * Width and speed, in query_port, know only some values. This one is the limit that the operator of
+ * the device has set. It changes only when the machine moves to a device with another limit, so
+ * there is no event of a change.
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
+{
+	struct qhca_port_attr hw;
+	int ret;
+
+	ret = qhca_ib_query(to_qdev(ibdev), QHCA_CMD_QUERY_PORT, port, &hw, sizeof(hw));
+	if (ret)
+		return ret;
+	*speed = DIV_ROUND_UP(le32_to_cpu(hw.speed), 100);
+	return 0;
+}
+
+/**
  * qhca_ib_get_port_immutable - the port's constant attributes
  * @ibdev: the HCA
  * @port: port number

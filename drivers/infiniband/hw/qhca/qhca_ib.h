@@ -331,6 +331,7 @@ int qhca_ib_port_init(struct qhca_ib_dev *dev);
 bool qhca_ib_port_is_active(struct qhca_ib_dev *dev);
 int qhca_ib_active_mtu(const struct qhca_ib_dev *dev);
 int qhca_ib_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr);
+int qhca_ib_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed);
 int qhca_ib_get_port_immutable(struct ib_device *ibdev, u32 port,
 			       struct ib_port_immutable *immutable);
 enum rdma_link_layer qhca_ib_get_link_layer(struct ib_device *ibdev, u32 port);
