@@ -159,7 +159,151 @@ static void kv_leave_polled(struct kv *kv)
 	kv_srq_close(kv, &s);
 }
 
+/* ---- resizing ---- */
+
+/* WRs that the thread has outstanding at most; some of the sizes below are smaller. */
+#define KV_BUSY_WRS	200
+
+static int kv_srq_resize(struct kv_srq *s, u32 max_wr)
+{
+	struct ib_srq_attr attr = { .max_wr = max_wr };
+
+	return ib_modify_srq(s->srq, &attr, IB_SRQ_MAX_WR);
+}
+
+static u32 kv_srq_size(struct kv *kv, struct kv_srq *s)
+{
+	struct ib_srq_attr attr = {};
+
+	KV_CHECK_EQ(kv, ib_query_srq(s->srq, &attr), 0);
+	return attr.max_wr;
+}
+
+static bool kv_srq_open_resizable(struct kv *kv, struct kv_srq *s)
+{
+	if (!(kv->dev->attrs.device_cap_flags & IB_DEVICE_SRQ_RESIZE)) {
+		kv->skip = "SRQs cannot be resized";
+		return false;
+	}
+	return kv_srq_open(kv, s);
+}
+
+/* A full SRQ grows, one that is in use does not become smaller than what is in it. */
+static void kv_resize(struct kv *kv)
+{
+	u32 max = kv->dev->attrs.max_srq_wr;
+	struct kv_srq s;
+
+	if (!kv_srq_open_resizable(kv, &s))
+		return;
+	KV_CHECK_EQ(kv, kv_srq_fill(&s), KV_SRQ_WRS);
+	KV_CHECK_EQ(kv, kv_srq_resize(&s, KV_SRQ_WRS / 2), -EINVAL);
+	KV_CHECK_EQ(kv, kv_srq_resize(&s, 0), -EINVAL);
+	KV_CHECK_EQ(kv, kv_srq_resize(&s, max + 1), -EINVAL);
+	KV_CHECK_EQ(kv, kv_srq_size(kv, &s), KV_SRQ_WRS);
+	KV_CHECK_EQ(kv, kv_srq_resize(&s, KV_SRQ_WRS + 1), 0);
+	KV_CHECK_EQ(kv, kv_srq_size(kv, &s), 2 * KV_SRQ_WRS);
+	KV_CHECK_EQ(kv, kv_srq_fill(&s), KV_SRQ_WRS);
+	KV_CHECK_EQ(kv, kv_srq_resize(&s, max), 0);
+	KV_CHECK_EQ(kv, kv_srq_size(kv, &s), max);
+	kv_srq_close(kv, &s);
+}
+
+/* struct kv_busy - a thread that posts to an SRQ, and sends to it, all the time */
+struct kv_busy {
+	struct kv_srq s;
+	u64 posted, received;
+	unsigned int full;
+	int err;
+};
+
+/* Receives arrive in the order in which they were posted; that shows what is lost or doubled. */
+static void kv_busy_poll(struct kv_busy *b)
+{
+	struct ib_wc wc;
+
+	while (ib_poll_cq(b->s.send_cq, 1, &wc) > 0)
+		if (wc.status)
+			b->err = wc.status;
+	while (ib_poll_cq(b->s.recv_cq, 1, &wc) > 0)
+		if (wc.status || wc.wr_id != b->received++)
+			b->err = -EBADMSG;
+}
+
+static void kv_busy_step(struct kv_busy *b)
+{
+	struct ib_send_wr send = { .opcode = IB_WR_SEND, .send_flags = IB_SEND_SIGNALED };
+	struct ib_recv_wr recv = { .wr_id = b->posted };
+
+	kv_busy_poll(b);
+	if (b->posted - b->received >= KV_BUSY_WRS)
+		return;
+	if (ib_post_srq_recv(b->s.srq, &recv, NULL)) {
+		b->full++;
+		return;
+	}
+	b->posted++;
+	if (ib_post_send(b->s.e.qp, &send, NULL))
+		b->err = -EIO;
+}
+
+static int kv_busy_run(void *data)
+{
+	struct kv_busy *b = data;
+
+	while (!kthread_should_stop()) {
+		if (!b->err)
+			kv_busy_step(b);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void kv_busy_resize(struct kv *kv, struct kv_busy *b)
+{
+	static const u32 sizes[] = { 256, 512, 64, 1024, 128, 2048, 16 };
+	unsigned int i, done = 0;
+	u64 before;
+	int ret;
+
+	for (i = 0; i < 50 * ARRAY_SIZE(sizes) && !b->err; i++) {
+		ret = kv_srq_resize(&b->s, sizes[i % ARRAY_SIZE(sizes)]);
+		/* It may hold more than that. */
+		KV_CHECK(kv, !ret || (ret == -EINVAL && sizes[i % ARRAY_SIZE(sizes)] < 256));
+		done += !ret;
+		if (i % 8 == 0)
+			usleep_range(100, 2000);
+	}
+	KV_CHECK(kv, done >= 100);
+	KV_CHECK_EQ(kv, kv_srq_resize(&b->s, 256), 0);
+	before = READ_ONCE(b->received);
+	msleep(50);
+	KV_CHECK(kv, READ_ONCE(b->received) > before);
+	KV_CHECK_EQ(kv, b->err, 0);
+	seq_printf(kv->m, "# %u resizes, %llu messages, %u times full\n", done, b->received,
+		   b->full);
+}
+
+static void kv_resize_busy(struct kv *kv)
+{
+	struct task_struct *thread;
+	struct kv_busy b = {};
+
+	if (!kv_srq_open_resizable(kv, &b.s))
+		return;
+	if (kv_srq_join(kv, &b.s)) {
+		thread = kthread_run(kv_busy_run, &b, "kv_srq_busy");
+		if (KV_CHECK(kv, !IS_ERR(thread))) {
+			kv_busy_resize(kv, &b);
+			kthread_stop(thread);
+		}
+	}
+	kv_srq_close(kv, &b.s);
+}
+
 const struct kv_test kv_srq_tests[] = {
+	{ "G-007 an SRQ of the kernel is resized", kv_resize },
+	{ "G-007 an SRQ of the kernel is resized while it is in use", kv_resize_busy },
 	{ "G-008 an SRQ when one of its QPs is destroyed", kv_leave },
 	{ "G-008 an SRQ when one of its QPs is destroyed while its CQ is polled", kv_leave_polled },
 	{ }

@@ -368,7 +368,7 @@ bool qhca_ib_srq_complete(struct qhca_ib_srq *srq, u64 slot, struct qhca_ib_wr *
 	bool out;
 
 	spin_lock_irqsave(&srq->lock, flags);
-	out = slot < srq->size && srq->slots[slot].next == QHCA_IB_SLOT_OUT;
+	out = slot < srq->num_slots && srq->slots[slot].next == QHCA_IB_SLOT_OUT;
 	if (out) {
 		*wr = (struct qhca_ib_wr) {
 			.wr_id = srq->slots[slot].wr_id,
@@ -378,6 +378,7 @@ bool qhca_ib_srq_complete(struct qhca_ib_srq *srq, u64 slot, struct qhca_ib_wr *
 		};
 		srq->slots[slot].next = srq->free;
 		srq->free = slot;
+		srq->out--;
 	}
 	spin_unlock_irqrestore(&srq->lock, flags);
 	return out;
@@ -391,13 +392,14 @@ static int qhca_ib_srq_post_one(struct qhca_ib_srq *srq, const struct ib_recv_wr
 	if (wr->num_sge < 0 || wr->num_sge > srq->max_sge)
 		return qhca_ib_refuse(to_qdev(srq->ibsrq.device), -EINVAL,
 				      "SRQ %#x: receive of %d SGEs", srq->srqn, wr->num_sge);
-	/* There are as many slots as WQEs: if one is free, the device has read the WQE at @pi. */
-	if (slot == QHCA_IB_SLOT_END)
+	/* There is one WQE for each WR: if there is room, the device has read the WQE at @pi. */
+	if (srq->out >= srq->room || slot == QHCA_IB_SLOT_END)
 		return qhca_ib_refuse(to_qdev(srq->ibsrq.device), -ENOMEM, "SRQ %#x: full",
 				      srq->srqn);
 
 	srq->free = srq->slots[slot].next;
 	srq->slots[slot].next = QHCA_IB_SLOT_OUT;
+	srq->out++;
 	srq->slots[slot].wr_id = wr->wr_id;
 	wqe = srq->mem.ring.va + ((size_t)(srq->pi++ & (srq->size - 1)) << srq->log_stride);
 	srq->slots[slot].len = qhca_ib_put_recv_wqe(wqe, slot, wr);
@@ -425,7 +427,7 @@ int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 	spin_lock_irqsave(&srq->lock, flags);
 	for (first = srq->pi; !ret && wr; wr = ret ? wr : wr->next)
 		ret = qhca_ib_srq_post_one(srq, wr);
-	if (srq->pi != first &&
+	if (srq->pi != first && !srq->moving &&
 	    qhca_ib_rq_posted(&srq->mem, srq->size, srq->log_stride, srq->pi))
 		qhca_ring(dev->core, QHCA_DB_SRQ, qhca_db(srq->srqn, srq->pi));
 	spin_unlock_irqrestore(&srq->lock, flags);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: create, destroy and modify shared receive queues, and deliver their events. */
+/* qhca_ib.ko: create and destroy shared receive queues, and deliver their events. */
 #include "qhca_ib.h"
 
 /* ---- events ---- */
@@ -59,7 +59,15 @@ static void qhca_ib_srq_unlink(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 
 /* ---- life ---- */
 
-static int qhca_ib_srq_check_size(struct qhca_ib_dev *dev, u32 max_wr, u32 log_size)
+/**
+ * qhca_ib_srq_check_size - whether a ring is large enough, and not too large
+ * @dev: the HCA
+ * @max_wr: WRs that the consumer wants
+ * @log_size: log2 of the WQEs of the ring
+ *
+ * Return: 0 or -EINVAL.
+ */
+int qhca_ib_srq_check_size(struct qhca_ib_dev *dev, u32 max_wr, u32 log_size)
 {
 	if (max_wr && log_size <= dev->limits->max_srq_wr_log && BIT(log_size) >= max_wr)
 		return 0;
@@ -93,15 +101,14 @@ static int qhca_ib_srq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq
 static int qhca_ib_srq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 				  const struct ib_srq_attr *attr)
 {
-	u32 i;
-
 	srq->size = roundup_pow_of_two(attr->max_wr);
+	srq->room = srq->size;
 	srq->log_stride = ilog2(qhca_ib_rq_stride(attr->max_sge));
+	srq->free = QHCA_IB_SLOT_END;
 	srq->slots = kvcalloc(srq->size, sizeof(*srq->slots), GFP_KERNEL);
 	if (!srq->slots)
 		return -ENOMEM;
-	for (i = 0; i < srq->size; i++)
-		srq->slots[i].next = i + 1 < srq->size ? i + 1 : QHCA_IB_SLOT_END;
+	qhca_ib_srq_add_slots(srq, srq->size);
 	return qhca_ib_qmem_get_kernel(dev, &srq->mem,
 				       qhca_ib_rq_bytes(srq->size, srq->log_stride));
 }
@@ -251,146 +258,4 @@ int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	qhca_ib_srq_unlink(dev, srq);
 	qhca_ib_srq_put(dev, srq);
 	return 0;
-}
-
-/* ---- attributes ---- */
-
-static int qhca_ib_srq_set_limit(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq, u32 limit)
-{
-	struct qhca_cmd cmd = {
-		.opcode = cpu_to_le16(QHCA_CMD_MODIFY_SRQ),
-		.modify_srq.srqn = cpu_to_le32(srq->srqn),
-		.modify_srq.limit = cpu_to_le32(limit),
-	};
-
-	return qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
-}
-
-/* Move the SRQ to @mem, which then holds the old memory; on error nothing changes. */
-static int qhca_ib_srq_move(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
-			    struct qhca_ib_qmem *mem, u8 log_size,
-			    const struct ib_srq_attr *attr, int mask)
-{
-	struct qhca_cmd cmd = {
-		.opcode = cpu_to_le16(QHCA_CMD_RESIZE_SRQ),
-		.create_srq.buf = mem->buf,
-		.create_srq.srqn = cpu_to_le32(srq->srqn),
-		.create_srq.log_size = log_size,
-	};
-	int ret;
-
-	if (mask & IB_SRQ_LIMIT) {
-		cmd.create_srq.flags = QHCA_SRQ_LIMIT;
-		cmd.create_srq.limit = cpu_to_le32(attr->srq_limit);
-	}
-	ret = qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
-	if (ret)
-		return ret;
-	swap(srq->mem, *mem);
-	srq->size = BIT(log_size);
-	return 0;
-}
-
-static int qhca_ib_srq_resize(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
-			      const struct ib_srq_attr *attr, int mask, struct ib_udata *udata)
-{
-	struct qhca_ib_qmem mem = {};
-	struct qhca_modify_srq_req req;
-	struct qhca_table table;
-	int ret;
-
-	if (!udata || !qhca_ib_has(dev, QHCA_CAP_RESIZE_SRQ))
-		return qhca_ib_refuse(dev, -EOPNOTSUPP, "SRQ: cannot be resized");
-	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
-	if (!ret)
-		ret = qhca_ib_srq_check_size(dev, attr->max_wr, req.log_size);
-	if (ret)
-		return ret;
-
-	ret = qhca_ib_qmem_get_user(dev, &mem, req.buf_addr, req.buf_len,
-				    qhca_ib_rq_bytes(BIT(req.log_size), srq->log_stride));
-	if (ret)
-		return ret;
-	table = mem.table;
-	ret = qhca_ib_srq_move(dev, srq, &mem, req.log_size, attr, mask);
-	qhca_table_free(&table);
-	qhca_ib_qmem_put(dev, &mem);
-	return ret;
-}
-
-static int qhca_ib_do_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
-				 enum ib_srq_attr_mask mask, struct ib_udata *udata)
-{
-	struct qhca_ib_dev *dev = to_qdev(ibsrq->device);
-	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
-	int ret = 0;
-
-	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
-		return qhca_ib_refuse(dev, -EINVAL, "modify SRQ: mask %#x", mask);
-	if (!(mask & IB_SRQ_MAX_WR)) {
-		ret = qhca_ib_udata_check(dev, udata, 0);
-		if (ret)
-			return ret;
-	}
-
-	mutex_lock(&srq->mutex);
-	if (mask & IB_SRQ_MAX_WR)
-		ret = qhca_ib_srq_resize(dev, srq, attr, mask, udata);
-	else if (mask & IB_SRQ_LIMIT)
-		ret = qhca_ib_srq_set_limit(dev, srq, attr->srq_limit);
-	mutex_unlock(&srq->mutex);
-	return ret;
-}
-
-/**
- * qhca_ib_modify_srq - modify_srq verb
- * @ibsrq: the SRQ
- * @attr: values
- * @mask: IB_SRQ_*, says which of them to change
- * @udata: the user's, or NULL
- *
- * Return: 0, or a negative errno and nothing has changed.
- */
-int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
-		       enum ib_srq_attr_mask mask, struct ib_udata *udata)
-{
-	return qhca_ib_count_err(to_qdev(ibsrq->device), QHCA_IB_MODIFY_SRQ_ERR,
-				 qhca_ib_do_modify_srq(ibsrq, attr, mask, udata));
-}
-
-/**
- * qhca_ib_query_srqc - query the context of an SRQ
- * @srq: the SRQ
- * @srqc: filled in
- *
- * Return: 0 or a negative errno.
- */
-int qhca_ib_query_srqc(struct qhca_ib_srq *srq, struct qhca_srqc *srqc)
-{
-	return qhca_ib_query(to_qdev(srq->ibsrq.device), QHCA_CMD_QUERY_SRQ, srq->srqn, srqc,
-			     sizeof(*srqc));
-}
-
-/**
- * qhca_ib_query_srq - query_srq verb
- * @ibsrq: the SRQ
- * @attr: filled in
- *
- * Return: 0 or a negative errno.
- */
-int qhca_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
-{
-	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
-	struct qhca_srqc srqc;
-	int ret;
-
-	mutex_lock(&srq->mutex);
-	ret = qhca_ib_query_srqc(srq, &srqc);
-	if (!ret) {
-		attr->max_wr = srq->size;
-		attr->max_sge = srq->max_sge;
-		attr->srq_limit = le32_to_cpu(srqc.limit);
-	}
-	mutex_unlock(&srq->mutex);
-	return ret;
 }

@@ -23,32 +23,40 @@ struct qhca_ib_srq_slot {
  * struct qhca_ib_srq - shared receive queue
  * @ibsrq: the verbs object
  * @srqn: its number
- * @mutex: serialises changes of @mem and @size of user SRQs
- * @mem: ring and doorbell record
- * @size: WQEs, a power of two
+ * @mutex: serialises changes of @mem and @size
+ * @mem: ring and doorbell record; for kernel SRQs also under @lock
+ * @size: WQEs, a power of two; for kernel SRQs also under @lock
  * @log_stride: log2 of the bytes of a WQE
  * @max_sge: SGEs of a WQE, as given at creation
  * @cq: the CQ of an XRC SRQ, else NULL
  * @lock: for kernel SRQs, as all below up to @slots: protects these members
  * @pi: free-running producer index
+ * @out: WRs that are posted and not complete
+ * @room: so many WRs can be; @size, or less while the SRQ is resized
+ * @moving: the SRQ is resized, so the device must not hear of new WRs
  * @free: first free slot
- * @slots: one for each WQE; NULL for a user SRQ
+ * @num_slots: slots that there are, at least @size
+ * @slots: what is outstanding; NULL for a user SRQ
  * @events: enum qhca_event of events not yet delivered
  * @event_work: delivers @events
  */
 struct qhca_ib_srq {
 	struct ib_srq ibsrq;
 	u32 srqn;
-	struct mutex mutex;	/* @mem and @size of user SRQs */
+	struct mutex mutex;	/* @mem and @size */
 	struct qhca_ib_qmem mem;
 	u32 size;
 	u8 log_stride;
 	u32 max_sge;
 	struct qhca_ib_cq *cq;
 
-	spinlock_t lock;	/* @pi, @free and @slots */
+	spinlock_t lock;	/* @pi to @slots */
 	u32 pi;
+	u32 out;
+	u32 room;
+	bool moving;
 	u32 free;
+	u32 num_slots;
 	struct qhca_ib_srq_slot *slots;
 
 	DECLARE_KFIFO(events, u8, 16);
@@ -62,6 +70,8 @@ static inline struct qhca_ib_srq *to_qsrq(struct ib_srq *ibsrq)
 
 int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
 		       struct ib_udata *udata);
+int qhca_ib_srq_check_size(struct qhca_ib_dev *dev, u32 max_wr, u32 log_size);
+void qhca_ib_srq_add_slots(struct qhca_ib_srq *srq, u32 num);
 int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		       enum ib_srq_attr_mask mask, struct ib_udata *udata);
 int qhca_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
