@@ -336,8 +336,9 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_FAULTS		0x20000ull	/* the guest may set fault rules */
 #define QHCA_CAP_READ_INV	0x40000ull	/* RDMA_READ_WITH_INV */
 #define QHCA_CAP_SHADOW		0x80000ull	/* doorbells in memory: CREATE_SHADOW */
-#define QHCA_CAP_ODP		0x200000ull	/* regions of type ODP, and page faults */
 #define QHCA_CAP_RSS		0x100000ull	/* several Ethernet queues each way, SET_RSS */
+#define QHCA_CAP_ODP		0x200000ull	/* regions of type ODP, and page faults */
+#define QHCA_CAP_NO_OWN_MCAST	0x400000ull	/* QHCA_QP_FLAG_NO_OWN_MCAST */
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */

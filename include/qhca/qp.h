@@ -63,6 +63,8 @@ QHCA_ASSERT_SIZE(struct qhca_create_qp, 80);
 #define QHCA_QP_FLAG_SIGNAL_ALL		0x01	/* sq_sig_all */
 #define QHCA_QP_FLAG_RESERVED_LKEY	0x02	/* WQEs may use reserved_lkey */
 #define QHCA_QP_FLAG_RQ_DBREC		0x04	/* struct qhca_rq_dbrec behind the ring of rq */
+#define QHCA_QP_FLAG_NO_OWN_MCAST	0x08	/* UD: no copy of what the QP sends to its groups */
+#define QHCA_QP_FLAG_MASK		0x0f
 
 /* attr_mask of MODIFY_QP: same bits as enum ib_qp_attr_mask. */
 #define QHCA_QP_STATE			0x00000001

@@ -42,10 +42,11 @@ int ibv_cmd_create_cq_ex(struct ibv_context *context,
 	return 0;
 }
 
-int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *vqp,
-			 struct ibv_qp_init_attr_ex *attr,
-			 struct ibv_create_qp *cmd, size_t cmd_size,
-			 struct ib_uverbs_create_qp_resp *resp, size_t resp_size)
+int ibv_cmd_create_qp_ex2(struct ibv_context *context, struct verbs_qp *vqp,
+			  struct ibv_qp_init_attr_ex *attr,
+			  struct ibv_create_qp_ex *cmd, size_t cmd_size,
+			  struct ib_uverbs_ex_create_qp_resp *resp, size_t resp_size,
+			  struct ibv_command_buffer *driver)
 {
 	vqp->qp.context = context;
 	vqp->qp.pd = attr->pd;

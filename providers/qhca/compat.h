@@ -39,6 +39,11 @@
 	ibv_cmd_create_cq_ex(ctx, attr, cq, cmd, cmd_size, resp, resp_size, flags)
 #endif
 
+#ifndef QHCA_HAVE_CREATE_QP_DRIVER	/* 64 */
+#define ibv_cmd_create_qp_ex2(ctx, qp, attr, cmd, cmd_size, resp, resp_size, driver)	\
+	ibv_cmd_create_qp_ex2(ctx, qp, attr, cmd, cmd_size, resp, resp_size)
+#endif
+
 /* QHCA_OP_62(.member = function) is an element of the table of verbs. */
 #ifdef QHCA_HAVE_QUERY_PORT_SPEED	/* 62 */
 #define QHCA_OP_62(op)		op,

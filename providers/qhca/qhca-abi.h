@@ -18,9 +18,8 @@ DECLARE_DRV_CMD(uqhca_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ,
 		qhca_create_cq_req, qhca_create_cq_resp);
 DECLARE_DRV_CMD(uqhca_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
 		qhca_resize_cq_req, empty);
-DECLARE_DRV_CMD(uqhca_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
+DECLARE_DRV_CMD(uqhca_create_qp, IB_USER_VERBS_EX_CMD_CREATE_QP,
 		qhca_create_qp_req, qhca_create_qp_resp);
-
 DECLARE_DRV_CMD(uqhca_create_srq, IB_USER_VERBS_CMD_CREATE_XSRQ,
 		qhca_create_srq_req, qhca_create_srq_resp);
 DECLARE_DRV_CMD(uqhca_modify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ,

@@ -194,15 +194,21 @@ static int cmd_create_qp(struct ibv_context *ibctx, struct qhca_qp *qp,
 		true_attr.send_cq = NULL;
 		true_attr.pd = NULL;
 	}
-	true_attr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;	/* none is set */
-	err = ibv_cmd_create_qp_ex(ibctx, &qp->vqp, &true_attr, &cmd.ibv_cmd,
-				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	err = ibv_cmd_create_qp_ex2(ibctx, &qp->vqp, &true_attr, &cmd.ibv_cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp),
+				    NULL);
 	if (err)
 		return err;
 	/* The kernel does not ask the driver about shared QPs, so fill this in here. */
 	qp->qpn = qp->vqp.qp.qp_num;
 	fill_cap(&attr->cap, qp);
 	return 0;
+}
+
+/* Flags for this type of QP; the driver knows whether the device has them. */
+static uint32_t create_flags(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_UD ? IBV_QP_CREATE_BLOCK_SELF_MCAST_LB : 0;
 }
 
 static int check_qp_attr(const struct qhca_context *ctx,
@@ -215,7 +221,7 @@ static int check_qp_attr(const struct qhca_context *ctx,
 
 	if (!check_comp_mask(attr->comp_mask, known) ||
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
-	     attr->create_flags) ||
+	     attr->create_flags & ~create_flags(attr->qp_type)) ||
 	    (attr->qp_type != IBV_QPT_XRC_RECV &&
 	     !qhca_send_ops(attr->qp_type)))
 		return EOPNOTSUPP;

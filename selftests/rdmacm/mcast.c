@@ -91,6 +91,65 @@ TEST(traffic, "D-084 G-018 G-019 one copy to each member, none to QPs that have 
 	poll_none(p.b.recv_cq);
 }
 
+static struct end end_with_flags(enum ibv_qp_type type, uint32_t flags)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = type,
+		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.pd = d->pd,
+		.create_flags = flags,
+		.sq_sig_all = 1,
+	};
+	struct end e = { .dev = d };
+
+	e.send_cq = ibv_create_cq(d->ctx, 8, NULL, NULL, 0);
+	e.recv_cq = ibv_create_cq(d->ctx, 8, NULL, NULL, 0);
+	REQUIRE(e.send_cq && e.recv_cq);
+	init.send_cq = e.send_cq;
+	init.recv_cq = e.recv_cq;
+	errno = 0;
+	e.qp = ibv_create_qp_ex(d->ctx, &init);
+	return e;
+}
+
+TEST(no_own, "D-089 no copy to a sender that wants none, but to all others, and of all others")
+{
+	struct pair p = ud_pair();
+	union ibv_gid gid = group(3);
+	struct conn c = CONN;
+	struct end e;
+
+	e = end_with_flags(IBV_QPT_UD, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
+	if (!e.qp && !d->qhca)
+		test_skip("not offered");
+	REQUIRE(e.qp);
+	c.qkey = QKEY;
+	qp_bring(&e, &c, IBV_QPS_RTS);
+	CHECK_ERR(ibv_attach_mcast(e.qp, &gid, 0), 0);
+	CHECK_ERR(ibv_attach_mcast(p.b.qp, &gid, 0), 0);
+	room(&e, 1);
+	room(&p.b, 2);
+	send_to(&e, &gid);
+	poll_ok(p.b.recv_cq, 2);
+	poll_none(e.recv_cq);
+	send_to(&p.a, &gid);
+	CHECK_EQ(poll_ok(e.recv_cq, 1).src_qp, p.a.qp->qp_num);
+	CHECK_ERR(ibv_detach_mcast(e.qp, &gid, 0), 0);
+	CHECK_ERR(ibv_destroy_qp(e.qp), 0);
+}
+
+TEST(flags, "D-089 flags of creation that a QP does not have")
+{
+	d = dev_open_qhca();
+	REQUIRE(end_with_flags(IBV_QPT_UD, 0).qp);
+	CHECK(!end_with_flags(IBV_QPT_RC, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB).qp);
+	CHECK_EQ(errno, EOPNOTSUPP);
+	CHECK(!end_with_flags(IBV_QPT_UD, IBV_QP_CREATE_SCATTER_FCS).qp);
+	CHECK_EQ(errno, EOPNOTSUPP);
+}
+
 TEST(checks, "G-018 G-019 A-021 refused attach, detach and destroy")
 {
 	struct pair p = ud_pair();

@@ -224,6 +224,13 @@ void vhca_link_cross(struct qhca_engine *e, const struct vhca_qp *by,
     }
 }
 
+/* Whether the QP sent this packet and wants no copy of what it sends. */
+static bool is_unwanted_echo(const struct vhca_qp *qp,
+                             const struct roce_packet *p)
+{
+    return qp->flags & QHCA_QP_FLAG_NO_OWN_MCAST && p->from == qp->qpn;
+}
+
 /* Deliver the packet to every QP of the group (D-084). */
 static void deliver_to_group(struct qhca_engine *e, const struct roce_packet *p,
                              size_t len)
@@ -233,7 +240,9 @@ static void deliver_to_group(struct qhca_engine *e, const struct roce_packet *p,
     /* The last member may have left since the frame was sent. */
     for (uint32_t i = 0; grp && i < grp->num_qps; i++) {
         vhca_spend(e, 1);
-        deliver(e, grp->qp[i], p, len);
+        if (!is_unwanted_echo(grp->qp[i], p)) {
+            deliver(e, grp->qp[i], p, len);
+        }
     }
 }
 

@@ -27,7 +27,7 @@ static int check_queue(const struct qhca_buf *buf, uint8_t log_size,
     return QHCA_OK;
 }
 
-/* Whether the type has these queues, and not both RQ and SRQ. */
+/* Whether the type has these parts, and not both RQ and SRQ. */
 static bool parts_ok(const struct qhca_create_qp *c)
 {
     uint8_t parts = vhca_qp_kinds[c->type].parts;
@@ -36,6 +36,8 @@ static bool parts_ok(const struct qhca_create_qp *c)
            (parts & QHCA_HAS_RQ || !le32toh(c->rq.num_blocks)) &&
            (!c->srqn || (parts & QHCA_MAY_SRQ && !le32toh(c->rq.num_blocks))) &&
            (le32toh(c->rq.num_blocks) || !(c->flags & QHCA_QP_FLAG_RQ_DBREC)) &&
+           (c->type == QHCA_QPT_UD ||
+            !(c->flags & QHCA_QP_FLAG_NO_OWN_MCAST)) &&
            (parts & QHCA_HAS_XRCD || !c->xrcdn);
 }
 
@@ -48,9 +50,7 @@ int vhca_qp_check_create(const struct qhca_create_qp *c)
     if (c->type >= QHCA_NUM_QP_TYPES || !vhca_qp_kinds[c->type].parts) {
         return QHCA_ERR_NOT_SUPPORTED;
     }
-    if (c->flags & ~(QHCA_QP_FLAG_SIGNAL_ALL | QHCA_QP_FLAG_RESERVED_LKEY |
-                     QHCA_QP_FLAG_RQ_DBREC) ||
-        !parts_ok(c)) {
+    if (c->flags & ~QHCA_QP_FLAG_MASK || !parts_ok(c)) {
         return QHCA_ERR_PARAM;
     }
     if (sge > QHCA_MAX_SEND_SGE || rsge > QHCA_MAX_RECV_SGE ||

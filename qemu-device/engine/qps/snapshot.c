@@ -10,9 +10,7 @@
 static const struct vhca_snap_field qp_fields[] = {
     QHCA_SNAP_ANY(struct vhca_qp, uar),
     QHCA_SNAP_MAX(struct vhca_qp, type, QHCA_NUM_QP_TYPES - 1),
-    QHCA_SNAP_MAX(struct vhca_qp, flags,
-                  QHCA_QP_FLAG_SIGNAL_ALL | QHCA_QP_FLAG_RESERVED_LKEY |
-                  QHCA_QP_FLAG_RQ_DBREC),
+    QHCA_SNAP_MAX(struct vhca_qp, flags, QHCA_QP_FLAG_MASK),
     QHCA_SNAP_MAX(struct vhca_qp, state, QHCA_QPS_ERR),
     QHCA_SNAP_FLAG(struct vhca_qp, sqd_notify),
     QHCA_SNAP_FLAG(struct vhca_qp, last_wqe_owed),

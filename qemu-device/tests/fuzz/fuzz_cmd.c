@@ -240,6 +240,9 @@ static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
     if (one_in(f, 3)) {
         some_xrc(f, &c);
     }
+    if (c.type == QHCA_QPT_UD && one_in(f, 4)) {
+        c.flags = QHCA_QP_FLAG_NO_OWN_MCAST;
+    }
     a.state = (uint8_t)rnd(f, 8);
     if (one_in(f, 8)) {         /* the QP may name the canary as its peer */
         a.dest_qpn = htole32(f->canary.qp[rnd(f, 2)].qpn);

@@ -15,14 +15,20 @@ static const uint8_t group6[16] = { 0xff, 0x0e, [12] = 1, [15] = 0x77 };
 
 static struct rc_qp qps[NUM_QPS];
 
-static void start(bool ipv6)
+static void start_with(bool ipv6, unsigned flags)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UD);
 
     start_gid(ipv6, QHCA_NO_VLAN);
+    o.qp_flags |= flags;
     for (unsigned i = 0; i < NUM_QPS; i++) {
         qps[i] = rc_scripted(&node, &o, &far);
     }
+}
+
+static void start(bool ipv6)
+{
+    start_with(ipv6, 0);
 }
 
 static int attach(const uint8_t *gid, unsigned i)
@@ -259,6 +265,37 @@ static void test_send(void)
 }
 
 /*
+ * Such a QP gets no copy of its own messages. Others get one of them, and it
+ * gets theirs, also those of a QP with its number at another port.
+ */
+static void test_no_own(void)
+{
+    struct roce_packet p;
+    uint64_t before;
+
+    start_with(false, QHCA_QP_FLAG_NO_OWN_MCAST);
+    p = packet(group4);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(attach(group4, i), QHCA_OK);
+        room(i);
+    }
+    before = counter(g, QHCA_CNT_RX_PKTS);
+    send_to_group(0);
+    CHECK_EQ(leave(), 1);
+    CHECK_EQ(rc_expect(&qps[0].scq, 0x1000, 0).status, 0);
+    rc_expect_none(&qps[0].rcq);
+    expect(1);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_PKTS), before + 1);
+    send_to_group(1);
+    expect(0);
+    rc_expect_none(&qps[1].rcq);
+    room(0);
+    p.src_qp = qps[0].qpn;
+    inject(&p);
+    expect(0);
+}
+
+/*
  * A message costs one unit per member, so one doorbell does not deliver a full
  * queue of messages to a full group. The rest follows later; none is lost.
  */
@@ -299,6 +336,7 @@ static const struct test tests[] = {
     { "D-084 E-039 IPv6 groups", test_receive_ipv6 },
     { "E-039 E-045 packets that are not for the group", test_filter },
     { "D-084 D-085 sending", test_send },
+    { "D-089 no copy to a sender that wants none", test_no_own },
     { "the work of one doorbell for a full group", test_fan_out },
 };
 

@@ -284,6 +284,7 @@ static void test_create_errors(void)
     REFUSE(type, 8, QHCA_ERR_NOT_SUPPORTED);
     REFUSE(type, 11, QHCA_ERR_NOT_SUPPORTED);
     REFUSE(flags, 0x80, QHCA_ERR_PARAM);
+    REFUSE(flags, QHCA_QP_FLAG_NO_OWN_MCAST, QHCA_ERR_PARAM);   /* RC */
     REFUSE(sq_log_size, 15, QHCA_ERR_LIMIT);
     REFUSE(rq_log_size, 255, QHCA_ERR_LIMIT);
     REFUSE(sq_log_size, 6, QHCA_ERR_PARAM);     /* buffer too small */

@@ -141,7 +141,9 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->hw_ver = pdev->revision;
 	attr->device_cap_flags = qhca_ib_cap_flags(dev);
 	if (dev->limits->reserved_lkey)
-		attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+		attr->kernel_cap_flags |= IBK_LOCAL_DMA_LKEY;
+	if (qhca_ib_has(dev, QHCA_CAP_NO_OWN_MCAST))
+		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
 	qhca_ib_odp_caps(dev, attr);
 	attr->atomic_cap = qhca_ib_has(dev, QHCA_CAP_ATOMIC) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
 	/* On the wire these are opcodes of this device's own, which its peer has to know, too. */

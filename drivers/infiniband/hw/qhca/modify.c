@@ -375,6 +375,8 @@ static void qhca_ib_fill_init_attr(struct qhca_ib_qp *qp, struct ib_qp_init_attr
 	init_attr->xrcd = qp->ibqp.xrcd;
 	init_attr->qp_type = qp->ibqp.qp_type;
 	init_attr->sq_sig_type = qp->sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	if (qp->no_own_mcast)
+		init_attr->create_flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	init_attr->cap.max_send_wr = qp->sq.size;
 	init_attr->cap.max_recv_wr = qp->rq.size;
 	init_attr->cap.max_send_sge = qp->sq.max_sge;

@@ -167,6 +167,7 @@ struct qhca_ib_ah {
  * @state: last known state; the device may have moved the QP to SQE or ERR since
  * @qpn: QPN, used in doorbells and CQEs
  * @sig_all: every send WQE gives a CQE
+ * @no_own_mcast: it gets no copy of what it sends to its multicast groups
  * @max_inline: largest inline data, as given at creation
  * @access: qp_access_flags as set, including those that the device does not know
  * @xrcd: XRC domain of a QP of type XRC_TGT, NULL for all others
@@ -186,6 +187,7 @@ struct qhca_ib_qp {
 	enum ib_qp_state state;
 	u32 qpn;
 	bool sig_all;
+	bool no_own_mcast;
 	u32 max_inline;
 	int access;
 	struct qhca_ib_xrcd *xrcd;

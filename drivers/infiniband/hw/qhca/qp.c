@@ -17,6 +17,13 @@ static const u64 qhca_ib_qp_caps[] = {
 	[IB_QPT_XRC_TGT] = QHCA_CAP_XRC,
 };
 
+/* Flags that the device knows for a QP of this type. */
+static u32 qhca_ib_create_flags(const struct qhca_ib_dev *dev, u32 type)
+{
+	return type == IB_QPT_UD && qhca_ib_has(dev, QHCA_CAP_NO_OWN_MCAST) ?
+	       IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK : 0;
+}
+
 static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_attr *attr,
 			      bool kernel)
 {
@@ -25,7 +32,7 @@ static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_a
 
 	if (type >= ARRAY_SIZE(qhca_ib_qp_caps) || !qhca_ib_has(dev, qhca_ib_qp_caps[type]))
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: type %u", type);
-	if (attr->create_flags || attr->rwq_ind_tbl)
+	if ((attr->create_flags & ~qhca_ib_create_flags(dev, type)) || attr->rwq_ind_tbl)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: flags %#x, or RSS",
 				      attr->create_flags);
 	/* A kernel WR has no member for the SRQ of the peer. */
@@ -194,6 +201,7 @@ static void qhca_ib_qp_init(struct qhca_ib_qp *qp, const struct ib_qp_init_attr 
 	qp->sq.max_sge = attr->cap.max_send_sge;
 	qp->rq.max_sge = attr->cap.max_recv_sge;
 	qp->max_inline = attr->cap.max_inline_data;
+	qp->no_own_mcast = attr->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	qp->xrcd = attr->xrcd ? to_qxrcd(attr->xrcd) : NULL;
 }
 
@@ -203,6 +211,8 @@ static u8 qhca_ib_qp_flags(const struct qhca_ib_qp *qp)
 
 	if (qp->rq.size)
 		flags |= QHCA_QP_FLAG_RQ_DBREC;
+	if (qp->no_own_mcast)
+		flags |= QHCA_QP_FLAG_NO_OWN_MCAST;
 	return qhca_ib_is_kernel_qp(qp) ? flags | QHCA_QP_FLAG_RESERVED_LKEY : flags;
 }
 
