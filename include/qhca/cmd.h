@@ -291,7 +291,7 @@ struct qhca_device_attr {
 	__le32	max_rd_atomic;	/* for each QP, as initiator and as responder */
 	__le32	reserved_lkey;	/* key that stands for DMA addresses (QHCA_QP_FLAG_RESERVED_LKEY) */
 	__le32	max_msg_size;
-	__le32	max_fast_reg_blocks;	/* blocks of a region of type FAST */
+	__le32	max_fast_reg_blocks;	/* blocks of a region of type FAST; twice its pieces */
 	__le32	max_mw;
 	__le32	max_srq;
 	__le32	max_srq_wr_log;
@@ -339,6 +339,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_RSS		0x100000ull	/* several Ethernet queues each way, SET_RSS */
 #define QHCA_CAP_ODP		0x200000ull	/* regions of type ODP, and page faults */
 #define QHCA_CAP_NO_OWN_MCAST	0x400000ull	/* QHCA_QP_FLAG_NO_OWN_MCAST */
+#define QHCA_CAP_SG_GAPS	0x800000ull	/* REG_MR with a list of pieces */
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */

@@ -293,7 +293,115 @@ static void kv_read_with_inv(struct kv *kv)
 	kv_fast_close(kv, &f);
 }
 
+/* ---- memory with gaps ---- */
+
+#define KV_PIECES	4
+
+static const unsigned int kv_piece_at[KV_PIECES] = { 1, 100, 0, 4000 };
+static const unsigned int kv_piece_len[KV_PIECES] = { 3, 2001, PAGE_SIZE, 96 };
+
+/* Makes @sgl name these parts of the pages of @f->dst, the last page first. */
+static unsigned int kv_cut(struct kv_fast *f, struct scatterlist *sgl)
+{
+	unsigned int i, len = 0;
+
+	sg_init_table(sgl, KV_PIECES);
+	for (i = 0; i < KV_PIECES; i++) {
+		sg_dma_address(&sgl[i]) = kv_dma(&f->dst, KV_PIECES - 1 - i) + kv_piece_at[i];
+		sg_dma_len(&sgl[i]) = kv_piece_len[i];
+		len += kv_piece_len[i];
+	}
+	return len;
+}
+
+static u8 kv_piece_byte(struct kv_fast *f, unsigned int off)
+{
+	unsigned int i = 0;
+
+	for (; off >= kv_piece_len[i]; i++)
+		off -= kv_piece_len[i];
+	return ((u8 *)kv_page(&f->dst, KV_PIECES - 1 - i))[kv_piece_at[i] + off];
+}
+
+/* Writes @len bytes that count up to the region at @off, a page at a time. */
+static void kv_write_pieces(struct kv *kv, struct kv_fast *f, const struct ib_mr *mr,
+			    unsigned int skip)
+{
+	unsigned int len = mr->length, off, n, i;
+	u8 *src = kv_page(&f->src, 0);
+
+	for (off = 0; off < len; off += n) {
+		n = min_t(unsigned int, len - off, 1999);
+		for (i = 0; i < n; i++)
+			src[i] = off + i + 7;
+		KV_CHECK_EQ(kv, kv_write(f, mr->iova + off, n, mr->rkey), IB_WC_SUCCESS);
+	}
+	for (i = 0; i < len && !kv->failed; i++)
+		KV_CHECK_EQ(kv, kv_piece_byte(f, skip + i), (u8)(i + 7));
+	KV_CHECK_EQ(kv, ((u8 *)kv_page(&f->dst, KV_PIECES - 1))[0], 0);
+	KV_CHECK_EQ(kv, ((u8 *)kv_page(&f->dst, KV_PIECES - 1))[4], 0);
+	KV_CHECK_EQ(kv, ((u8 *)kv_page(&f->dst, KV_PIECES - 2))[99], 0);
+	KV_CHECK_EQ(kv, ((u8 *)kv_page(&f->dst, KV_PIECES - 2))[2101], 0);
+	KV_CHECK_EQ(kv, ((u8 *)kv_page(&f->dst, 0))[3999], 0);
+}
+
+static void kv_reg_pieces(struct kv *kv, struct kv_fast *f, struct ib_mr *mr)
+{
+	struct scatterlist sgl[KV_PIECES];
+	unsigned int len = kv_cut(f, sgl), offset = 2;
+	struct kv_done d;
+
+	/* From the third byte on, then all of it at another address. */
+	KV_CHECK_EQ(kv, ib_map_mr_sg(mr, sgl, KV_PIECES, &offset, PAGE_SIZE), KV_PIECES);
+	KV_CHECK_EQ(kv, offset, 0);
+	KV_CHECK_EQ(kv, mr->length, len - 2);
+	KV_CHECK_EQ(kv, mr->iova, sg_dma_address(sgl) + 2);
+	KV_CHECK_EQ(kv, kv_reg(&f->r.b, &d, mr, mr->rkey, KV_RIGHTS), 0);
+	KV_CHECK_EQ(kv, kv_wait(&f->r, &f->r.b, &d), IB_WC_SUCCESS);
+	kv_write_pieces(kv, f, mr, 2);
+	KV_CHECK_EQ(kv, kv_local_inv(&f->r.b, &d, mr->rkey), 0);
+	KV_CHECK_EQ(kv, kv_wait(&f->r, &f->r.b, &d), IB_WC_SUCCESS);
+
+	KV_CHECK_EQ(kv, ib_map_mr_sg(mr, sgl, KV_PIECES, NULL, PAGE_SIZE), KV_PIECES);
+	mr->iova = 0x123456789abc;
+	KV_CHECK_EQ(kv, kv_reg(&f->r.b, &d, mr, mr->rkey, KV_RIGHTS), 0);
+	KV_CHECK_EQ(kv, kv_wait(&f->r, &f->r.b, &d), IB_WC_SUCCESS);
+	kv_write_pieces(kv, f, mr, 0);
+	KV_CHECK_EQ(kv, kv_write(f, mr->iova + len - 1, 2, mr->rkey), IB_WC_REM_ACCESS_ERR);
+}
+
+static void kv_sg_gaps(struct kv *kv)
+{
+	struct scatterlist sgl[KV_PIECES];
+	struct ib_mr *mr, *small;
+	struct kv_fast f;
+
+	if (!(kv->dev->attrs.kernel_cap_flags & IBK_SG_GAPS_REG)) {
+		kv->skip = "no MRs with gaps";
+		return;
+	}
+	if (!kv_fast_open(kv, &f, KV_PIECES))
+		return;
+	kv_fill(&f.dst, 0);
+	memset(kv_page(&f.dst, 0), 0, PAGE_SIZE);
+	memset(kv_page(&f.dst, KV_PIECES - 2), 0, PAGE_SIZE);
+	memset(kv_page(&f.dst, KV_PIECES - 1), 0, PAGE_SIZE);
+	if (KV_GET(kv, small, ib_alloc_mr(f.r.pd, IB_MR_TYPE_SG_GAPS, KV_PIECES - 1))) {
+		kv_cut(&f, sgl);
+		KV_CHECK_EQ(kv, ib_map_mr_sg(small, sgl, KV_PIECES, NULL, PAGE_SIZE),
+			    KV_PIECES - 1);
+		KV_CHECK_EQ(kv, ib_dereg_mr(small), 0);
+	}
+	if (KV_GET(kv, mr, ib_alloc_mr(f.r.pd, IB_MR_TYPE_SG_GAPS, KV_PIECES))) {
+		kv_reg_pieces(kv, &f, mr);
+		kv_rig_stop(&f.r);
+		KV_CHECK_EQ(kv, ib_dereg_mr(mr), 0);
+	}
+	kv_fast_close(kv, &f);
+}
+
 const struct kv_test kv_fast_tests[] = {
+	{ "F-031 registration of memory with gaps", kv_sg_gaps },
 	{ "F-025..F-028 B-003 B-010 B-011 1,000 registrations", kv_cycles },
 	{ "F-027 B-052 REG_MR, SEND and LOCAL_INV posted at once", kv_chain },
 	{ "B-016 B-076 READ with invalidate", kv_read_with_inv },

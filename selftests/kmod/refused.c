@@ -149,7 +149,9 @@ static void kv_at_once(struct kv *kv)
 		KV_CHECK_EQ(kv, kv_reg(&w.r.b, &d, w.valid, w.unused->rkey, 0), -EINVAL);
 		mr = ib_alloc_mr(w.r.pd, IB_MR_TYPE_MEM_REG, max + 1);
 		KV_CHECK_EQ(kv, PTR_ERR_OR_ZERO(mr), -EINVAL);
-		mr = ib_alloc_mr(w.r.pd, IB_MR_TYPE_SG_GAPS, 4);
+		mr = ib_alloc_mr(w.r.pd, IB_MR_TYPE_SG_GAPS, max + 1);
+		KV_CHECK_EQ(kv, PTR_ERR_OR_ZERO(mr), -EINVAL);
+		mr = ib_alloc_mr(w.r.pd, IB_MR_TYPE_USER, 4);
 		KV_CHECK_EQ(kv, PTR_ERR_OR_ZERO(mr), -EOPNOTSUPP);
 		mr = w.r.pd->device->ops.get_dma_mr(w.r.pd, IB_ACCESS_REMOTE_WRITE);
 		KV_CHECK_EQ(kv, PTR_ERR_OR_ZERO(mr), -EOPNOTSUPP);

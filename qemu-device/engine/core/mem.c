@@ -265,8 +265,64 @@ int vhca_mem_reserve(struct qhca_engine *e, struct vhca_mem *mem,
     return QHCA_OK;
 }
 
+/* ---- pieces ---- */
+
+static bool is_pieces(const struct vhca_mem *mem)
+{
+    return mem->block && !mem->block_shift;
+}
+
+#define piece_end(mem, i)   ((mem)->block[2 * (i) + 1])
+
+bool vhca_mem_pieces_ok(const struct vhca_mem *mem, uint64_t len)
+{
+    uint32_t i, num = mem->num_blocks / 2;
+    uint64_t from = 0, end;
+
+    for (i = 0; i < num && from < len; i++) {
+        end = piece_end(mem, i);
+        if (end < from || end == UINT64_MAX ||
+            mem->block[2 * i] > UINT64_MAX - (end - from)) {
+            return false;
+        }
+        from = end;
+    }
+    for (; i < num; i++) {
+        if (piece_end(mem, i) != UINT64_MAX) {
+            return false;
+        }
+    }
+    return from >= len;
+}
+
+/* Use the first @n words of the list, and mark the others as unused. */
+static int take_pieces(struct vhca_mem *mem, uint32_t n, uint64_t len)
+{
+    for (uint32_t i = 0; i < mem->num_blocks; i++) {
+        mem->block[i] = i < n ? le64toh(mem->block[i]) : UINT64_MAX;
+    }
+    return vhca_mem_pieces_ok(mem, len) ? QHCA_OK : QHCA_ERR_PARAM;
+}
+
+/* Return the piece with the byte at @off. */
+static uint32_t find_piece(const struct vhca_mem *mem, uint64_t off)
+{
+    uint32_t low = 0, high = mem->num_blocks / 2;
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+
+        if (piece_end(mem, middle) > off) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
 int vhca_mem_fill(struct qhca_engine *e, struct vhca_mem *mem, uint64_t table,
-                  uint32_t num_blocks, uint8_t block_shift)
+                  uint32_t num_blocks, uint8_t block_shift, uint64_t len)
 {
     if (table & 7) {
         return QHCA_ERR_PARAM;
@@ -276,7 +332,9 @@ int vhca_mem_fill(struct qhca_engine *e, struct vhca_mem *mem, uint64_t table,
         return QHCA_ERR_DMA;
     }
     mem->block_shift = block_shift;
-    return take_blocks(mem->block, mem->block, num_blocks, block_shift);
+    return block_shift ? take_blocks(mem->block, mem->block, num_blocks,
+                                     block_shift) :
+                         take_pieces(mem, num_blocks, len);
 }
 
 void vhca_mem_release(struct qhca_engine *e, struct vhca_mem *mem)
@@ -287,13 +345,6 @@ void vhca_mem_release(struct qhca_engine *e, struct vhca_mem *mem)
         free(mem->block);
     }
     memset(mem, 0, sizeof(*mem));
-}
-
-uint64_t vhca_mem_addr(const struct vhca_mem *mem, uint64_t off)
-{
-    return !mem->block ? mem->base + off :
-           mem->block[off >> mem->block_shift] +
-           (off & ((1ull << mem->block_shift) - 1));
 }
 
 /*
@@ -311,11 +362,33 @@ static uint64_t piece_addr(const struct vhca_mem *mem, uint64_t off,
     if (!block) {
         return mem->base + off;
     }
+    if (is_pieces(mem)) {
+        uint32_t k = find_piece(mem, off);
+
+        *len = (size_t)MIN_OF(piece_end(mem, k) - off, (uint64_t)*len);
+        return block[2 * k] + off - (k ? piece_end(mem, k - 1) : 0);
+    }
     for (block += i; n < *len && block[1] == block[0] + size; block++) {
         n += size;
     }
     *len = (size_t)MIN_OF(n, (uint64_t)*len);
     return mem->block[i] + in;
+}
+
+uint64_t vhca_mem_addr(const struct vhca_mem *mem, uint64_t off)
+{
+    size_t one = 1;
+
+    return piece_addr(mem, off, &one);
+}
+
+bool vhca_mem_is_word(const struct vhca_mem *mem, uint64_t off)
+{
+    size_t len = sizeof(uint64_t);
+
+    return !is_pieces(mem) ||
+           (!(piece_addr(mem, off, &len) & (sizeof(uint64_t) - 1)) &&
+            len == sizeof(uint64_t));
 }
 
 bool vhca_mem_read(struct qhca_engine *e, const struct vhca_mem *mem,

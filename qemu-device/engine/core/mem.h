@@ -6,10 +6,16 @@
 #include "../engine.h"
 #include "../wire/bytes.h"
 
+/*
+ * struct vhca_mem - memory of blocks of one size or, if @block_shift is 0 and
+ * there is a list, of pieces of any size. A piece takes two words of the list:
+ * its DMA address, and how many bytes of the memory end with it. Words that are
+ * not used are those of pieces that end at UINT64_MAX.
+ */
 struct vhca_mem {
     uint64_t *block;            /* DMA addresses of blocks; NULL: contiguous */
     uint64_t base;              /* address of the first block, if contiguous */
-    uint32_t num_blocks;
+    uint32_t num_blocks;        /* or words of the list of pieces */
     uint8_t block_shift;
 };
 
@@ -43,11 +49,14 @@ int vhca_mem_reserve(struct qhca_engine *e, struct vhca_mem *mem,
                      uint32_t num_blocks);
 /*
  * Read @num_blocks addresses, no more than were reserved, from the list at
- * @table. Returns QHCA_OK, QHCA_ERR_PARAM or QHCA_ERR_DMA; after an error the
- * contents of @mem are undefined.
+ * @table; with a @block_shift of 0 that is a list of pieces, an even number of
+ * words, for @len bytes. Returns QHCA_OK, QHCA_ERR_PARAM or QHCA_ERR_DMA; after
+ * an error the contents of @mem are undefined.
  */
 int vhca_mem_fill(struct qhca_engine *e, struct vhca_mem *mem, uint64_t table,
-                  uint32_t num_blocks, uint8_t block_shift);
+                  uint32_t num_blocks, uint8_t block_shift, uint64_t len);
+/* Whether the pieces are in order, and have @len bytes, with none too many. */
+bool vhca_mem_pieces_ok(const struct vhca_mem *mem, uint64_t len);
 /* Whether the block addresses of @mem are such as vhca_import() accepts. */
 bool vhca_mem_blocks_ok(const struct vhca_mem *mem);
 /* Free the block list, if there is any, and clear @mem. */
@@ -64,6 +73,8 @@ bool vhca_mem_try_write(struct qhca_engine *e, const struct vhca_mem *mem,
                         uint64_t off, const void *buf, size_t len);
 /* Return the DMA address of the byte at @off, which must be inside. */
 uint64_t vhca_mem_addr(const struct vhca_mem *mem, uint64_t off);
+/* Whether the 8 bytes at @off, which must be inside, can be one word. */
+bool vhca_mem_is_word(const struct vhca_mem *mem, uint64_t off);
 
 /*
  * Plain DMA. Return false if it failed, which all but vhca_dma_try_write()

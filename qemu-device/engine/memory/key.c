@@ -215,6 +215,16 @@ bool vhca_key_view(struct qhca_engine *e, const struct vhca_key_user *user,
 
 /* ---- 8-byte atomics, remote only: the region of the key has memory ---- */
 
+static enum vhca_mem_result denied(struct qhca_engine *e)
+{
+    vhca_count(e, QHCA_CNT_BAD_KEY);
+    return QHCA_MEM_DENIED;
+}
+
+/*
+ * Find where the word is in memory. In a region of pieces it can be in two of
+ * them, or not be aligned.
+ */
 static enum vhca_mem_result find_word(struct qhca_engine *e,
                                       const struct vhca_mr *mr, uint64_t addr,
                                       uint64_t *dma)
@@ -222,6 +232,9 @@ static enum vhca_mem_result find_word(struct qhca_engine *e,
     mr = resolve(mr, &addr);
     if (mr->type == QHCA_MR_ODP) {
         return vhca_pages_addr(e, mr, mem_offset(mr, addr), dma);
+    }
+    if (!vhca_mem_is_word(&mr->mem, mem_offset(mr, addr))) {
+        return denied(e);
     }
     *dma = vhca_mem_addr(&mr->mem, mem_offset(mr, addr));
     return QHCA_MEM_OK;

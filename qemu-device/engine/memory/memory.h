@@ -12,7 +12,7 @@
 #define QHCA_MAX_PD             4096u
 #define QHCA_MAX_MR             65536u
 #define QHCA_MAX_MW             65536u
-#define QHCA_MAX_FAST_REG       512u
+#define QHCA_MAX_FAST_REG       1024u
 #define QHCA_MAX_MR_SIZE        (1ull << 36)
 /* Keys with number 1, which the table of regions never hands out. */
 #define QHCA_RESERVED_LKEY      0x00000100u

@@ -283,18 +283,26 @@ void vhca_mr_free_all(struct qhca_engine *e)
 
 /* ---- work requests ---- */
 
+/* A list of pieces has two words for each, and begins with the region. */
+static bool list_ok(const struct vhca_memop *op)
+{
+    if (!op->block_shift) {
+        return op->num_blocks % 2 == 0 && !op->offset;
+    }
+    return op->block_shift >= QHCA_BLOCK_SHIFT_MIN &&
+           op->block_shift <= QHCA_BLOCK_SHIFT_MAX &&
+           op->offset < 1ull << op->block_shift &&
+           op->offset + op->length <=
+           (uint64_t)op->num_blocks << op->block_shift;
+}
+
 /* F-026 */
 bool vhca_mr_fast_reg_ok(const struct vhca_mr *mr, const struct vhca_memop *op)
 {
     return access_ok(op->access) &&
-           op->num_blocks <= mr->mem.num_blocks &&
-           op->block_shift >= QHCA_BLOCK_SHIFT_MIN &&
-           op->block_shift <= QHCA_BLOCK_SHIFT_MAX &&
-           op->offset < 1ull << op->block_shift && op->length &&
+           op->num_blocks <= mr->mem.num_blocks && op->length &&
            op->length <= QHCA_MAX_MR_SIZE &&
-           op->length - 1 <= UINT64_MAX - op->addr &&
-           op->offset + op->length <=
-           (uint64_t)op->num_blocks << op->block_shift;
+           op->length - 1 <= UINT64_MAX - op->addr && list_ok(op);
 }
 
 /* F-025 */
@@ -315,7 +323,7 @@ enum qhca_cqe_status vhca_mr_fast_reg(struct qhca_engine *e,
 
     if (may_fast_reg(mr, user, op)) {
         status = vhca_mem_fill(e, &mr->mem, op->table, op->num_blocks,
-                               op->block_shift);
+                               op->block_shift, op->length);
     }
     switch (status) {
     case QHCA_OK:

@@ -70,8 +70,15 @@ static void walk_fast(struct vhca_snap *s, struct vhca_mr *mr)
 
     const struct vhca_memop op = {
         .addr = mr->iova, .length = mr->length, .offset = mr->offset,
-        .num_blocks = n, .block_shift = shift, .access = mr->access,
+        .num_blocks = shift ? n : n & ~1u, .block_shift = shift,
+        .access = mr->access,
     };
+
+    if (!shift) {
+        vhca_snap_check(s, vhca_mr_fast_reg_ok(mr, &op) &&
+                           vhca_mem_pieces_ok(mem, mr->length), "pieces");
+        return;
+    }
 
     used = *mem;
     size = 1ull << shift;

@@ -80,7 +80,7 @@ static void random_memop(struct fuzz *f, struct rc_wr *wr)
     wr->length = one_in(f, 9) ? nasty(f) : rnd(f, 9000);
     wr->table = some_addr(f) & ~7ull;
     wr->access = (unsigned)rnd(f, 0x42) | (unsigned)rnd(f, 4) << 8;
-    wr->block_shift = 12 + (unsigned)rnd(f, 3);
+    wr->block_shift = one_in(f, 4) ? 0 : 12 + (unsigned)rnd(f, 3);
 }
 
 /* An SGE with the canary's key and memory, which only the PD protects. */

@@ -40,9 +40,28 @@ static void memop(struct sim_qp *q, unsigned i, uint8_t opcode)
     w->wr.wr_id = (uint64_t)q->q.qpn << 32 | i;
 }
 
+/* Plans REG_MR for the local data of WR @w, cut up into pieces of any size. */
+static void plan_pieces(struct sim *s, struct sim_qp *q, struct rc_wr *reg,
+                        const struct sim_wr *w)
+{
+    uint64_t len = MAX_OF(w->len, 1u), from = 0, end;
+    uint32_t n = 1 + sim_rand(s, SIM_FAST_BLOCKS / 2);
+    uint64_t *list;
+
+    reg->num_blocks = 2 * n;
+    reg->table = (sim_alloc(s, q->q.n, n * 16 + 7) + 7) & ~7ull;
+    list = guest_ptr(q->q.n->g, reg->table, n * 16);
+    for (uint32_t i = 0; i < n; i++, from = end) {
+        end = i + 1 == n ? len : from + sim_rand(s, (uint32_t)(len - from));
+        list[2 * i] = htole64(w->local + from);
+        list[2 * i + 1] = htole64(end);
+    }
+    reg->length = len;
+}
+
 /* Plans REG_MR for the blocks that hold the local data of WR @w. */
-static void plan_reg(struct sim *s, struct sim_qp *q, struct rc_wr *reg,
-                     const struct sim_wr *w)
+static void plan_blocks(struct sim *s, struct sim_qp *q, struct rc_wr *reg,
+                        const struct sim_wr *w)
 {
     struct guest *g = q->q.n->g;
     uint64_t first = w->local & ~4095ull, len = MAX_OF(w->len, 1u);
@@ -56,10 +75,20 @@ static void plan_reg(struct sim *s, struct sim_qp *q, struct rc_wr *reg,
     for (uint32_t i = 0; i < reg->num_blocks; i++) {
         list[i] = htole64(first + i * 4096ull);
     }
-    reg->addr = (uint64_t)sim_rand(s, 1u << 30) << 20 | sim_rand(s, 1u << 20);
     reg->length = len;
     reg->offset = (uint32_t)(w->local - first);
     reg->block_shift = 12;
+}
+
+static void plan_reg(struct sim *s, struct sim_qp *q, struct rc_wr *reg,
+                     const struct sim_wr *w)
+{
+    if (sim_rand(s, 2)) {
+        plan_pieces(s, q, reg, w);
+    } else {
+        plan_blocks(s, q, reg, w);
+    }
+    reg->addr = (uint64_t)sim_rand(s, 1u << 30) << 20 | sim_rand(s, 1u << 20);
     reg->access = QHCA_ACCESS_LOCAL_WRITE;
 }
 

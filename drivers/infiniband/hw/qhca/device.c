@@ -61,7 +61,7 @@ static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_devic
 	if (qhca_ib_has(dev, QHCA_CAP_MW))
 		attr->max_mw = qhca_ib_int(l->max_mw);
 	if (qhca_ib_has(dev, QHCA_CAP_MEM_MGT))
-		attr->max_fast_reg_page_list_len = l->max_fast_reg_blocks;
+		attr->max_fast_reg_page_list_len = qhca_ib_max_fast_reg(dev);
 	attr->max_pd = qhca_ib_int(l->max_pd);
 	attr->max_qp_rd_atom = qhca_ib_int(l->max_rd_atomic);
 	attr->max_qp_init_rd_atom = qhca_ib_int(l->max_rd_atomic);
@@ -144,6 +144,8 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		attr->kernel_cap_flags |= IBK_LOCAL_DMA_LKEY;
 	if (qhca_ib_has(dev, QHCA_CAP_NO_OWN_MCAST))
 		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
+	if (qhca_ib_has(dev, QHCA_CAP_MEM_MGT) && qhca_ib_has(dev, QHCA_CAP_SG_GAPS))
+		attr->kernel_cap_flags |= IBK_SG_GAPS_REG;
 	qhca_ib_odp_caps(dev, attr);
 	attr->atomic_cap = qhca_ib_has(dev, QHCA_CAP_ATOMIC) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
 	/* On the wire these are opcodes of this device's own, which its peer has to know, too. */

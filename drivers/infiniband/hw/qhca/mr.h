@@ -12,6 +12,7 @@
  * @pdn: number of its PD, for readers that must not follow ibmr.pd during a re-registration
  * @pages: for fast registration, as all below: DMA addresses for the next REG_MR
  * @pages_dma: DMA address of @pages
+ * @gaps: @pages are pieces of memory of any size, two words each
  * @max_pages: room in @pages
  * @num_pages: entries used of @pages
  * @offset: offset of the first byte in the first page
@@ -25,6 +26,7 @@ struct qhca_ib_mr {
 
 	__le64 *pages;
 	dma_addr_t pages_dma;
+	bool gaps;
 	u32 max_pages;
 	u32 num_pages;
 	u32 offset;

@@ -64,24 +64,27 @@ static struct ib_mr *qhca_ib_do_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type typ
 	struct qhca_ib_mr *mr;
 	int ret;
 
-	if (type != IB_MR_TYPE_MEM_REG)
+	if (type != IB_MR_TYPE_MEM_REG &&
+	    (type != IB_MR_TYPE_SG_GAPS || !qhca_ib_has(dev, QHCA_CAP_SG_GAPS)))
 		return ERR_PTR(qhca_ib_refuse(dev, -EOPNOTSUPP, "fast registration: type %u",
 					      type));
-	if (!max_num_sg || max_num_sg > dev->limits->max_fast_reg_blocks)
+	if (!max_num_sg || max_num_sg > qhca_ib_max_fast_reg(dev))
 		return ERR_PTR(qhca_ib_refuse(dev, -EINVAL, "fast registration: %u pages",
 					      max_num_sg));
 
 	mr = kzalloc_obj(*mr);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	mr->max_pages = max_num_sg;
-	mr->pages = dma_alloc_coherent(dev->ibdev.dma_device, max_num_sg * sizeof(*mr->pages),
-				       &mr->pages_dma, GFP_KERNEL);
+	mr->gaps = type == IB_MR_TYPE_SG_GAPS;
+	mr->max_pages = mr->gaps ? 2 * max_num_sg : max_num_sg;
+	mr->pages = dma_alloc_coherent(dev->ibdev.dma_device,
+				       mr->max_pages * sizeof(*mr->pages), &mr->pages_dma,
+				       GFP_KERNEL);
 	if (!mr->pages) {
 		ret = -ENOMEM;
 		goto err;
 	}
-	cmd.reg_mr.length = cpu_to_le64(max_num_sg);
+	cmd.reg_mr.length = cpu_to_le64(mr->max_pages);
 	ret = qhca_ib_mr_create(dev, mr, &cmd, ibpd);
 	if (ret)
 		goto err;
@@ -95,8 +98,8 @@ err:
 /**
  * qhca_ib_alloc_mr - alloc_mr verb
  * @ibpd: the PD
- * @type: IB_MR_TYPE_MEM_REG
- * @max_num_sg: pages that may be registered at a time
+ * @type: IB_MR_TYPE_MEM_REG, or IB_MR_TYPE_SG_GAPS
+ * @max_num_sg: pages, or pieces of memory, that may be registered at a time
  *
  * Return: an MR that cannot be used before a REG_MR work request, or an error.
  */
@@ -118,6 +121,38 @@ static int qhca_ib_set_page(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
+/*
+ * Describe the pieces of memory in @sg: the address of each, and how many bytes of the MR end with
+ * it. Returns how many fit.
+ */
+static int qhca_ib_map_gaps(struct qhca_ib_mr *mr, struct scatterlist *sgl, int sg_nents,
+			    unsigned int *sg_offset)
+{
+	unsigned int offset = sg_offset ? *sg_offset : 0;
+	struct scatterlist *sg;
+	u64 end = 0;
+	u32 len;
+	int i;
+
+	mr->ibmr.iova = sg_dma_address(sgl) + offset;
+	for_each_sg(sgl, sg, sg_nents, i) {
+		len = sg_dma_len(sg) - offset;
+		if (len && mr->num_pages == mr->max_pages)
+			break;
+		if (len) {
+			end += len;
+			mr->pages[mr->num_pages++] = cpu_to_le64(sg_dma_address(sg) + offset);
+			mr->pages[mr->num_pages++] = cpu_to_le64(end);
+		}
+		offset = 0;
+	}
+	if (sg_offset)
+		*sg_offset = offset;
+	mr->ibmr.length = end;
+	mr->offset = 0;
+	return i;
+}
+
 /**
  * qhca_ib_map_mr_sg - map_mr_sg verb
  * @ibmr: the MR; its page size is set, and it is not registered
@@ -127,7 +162,7 @@ static int qhca_ib_set_page(struct ib_mr *ibmr, u64 addr)
  *
  * Context: any.
  *
- * Return: how many entries fit, up to the first gap, or a negative errno.
+ * Return: how many entries fit, up to the first gap that the MR cannot have, or a negative errno.
  */
 int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		      unsigned int *sg_offset)
@@ -139,6 +174,8 @@ int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		return qhca_ib_refuse(to_qdev(ibmr->device), -EINVAL,
 				      "fast registration: pages of %u bytes", ibmr->page_size);
 	mr->num_pages = 0;
+	if (mr->gaps)
+		return qhca_ib_map_gaps(mr, sg, sg_nents, sg_offset);
 	n = ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, qhca_ib_set_page);
 	/* Compute the offset now, because the consumer may choose another iova afterwards. */
 	mr->offset = ibmr->iova & (ibmr->page_size - 1);

@@ -170,7 +170,7 @@ static void qhca_ib_put_reg(struct qhca_sq_wqe *wqe, const struct ib_reg_wr *wr)
 	wqe->reg.num_blocks = cpu_to_le32(mr->num_pages);
 	wqe->reg.offset = cpu_to_le32(mr->offset);
 	wqe->reg.access = cpu_to_le16(wr->access & QHCA_ACCESS_MASK);
-	wqe->reg.block_shift = ilog2(mr->ibmr.page_size);
+	wqe->reg.block_shift = mr->gaps ? 0 : ilog2(mr->ibmr.page_size);
 }
 
 static void qhca_ib_put_parts(const struct qhca_ib_qp *qp, struct qhca_sq_wqe *wqe,

@@ -245,6 +245,14 @@ static inline bool qhca_ib_has(const struct qhca_ib_dev *dev, u64 cap)
 	return dev->limits->caps & cap;
 }
 
+/* Pages of an MR for fast registration. Pieces of any size take two words of the device each. */
+static inline u32 qhca_ib_max_fast_reg(const struct qhca_ib_dev *dev)
+{
+	u32 max = dev->limits->max_fast_reg_blocks;
+
+	return qhca_ib_has(dev, QHCA_CAP_SG_GAPS) ? max / 2 : max;
+}
+
 static inline int qhca_ib_gid_len(const struct qhca_ib_dev *dev)
 {
 	return min_t(u32, dev->limits->max_gid, QHCA_IB_MAX_GID);
