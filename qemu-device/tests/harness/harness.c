@@ -407,8 +407,9 @@ void guest_run(struct guest *g)
     bool look = g->look;
 
     g->scheduled = g->look = false;
-    if (look) {
-        qhca_engine_look(g->e, *g->clock);
+    /* Without time it sees nothing: the timer wakes only one that sleeps. */
+    if (look && !qhca_engine_look(g->e, *g->clock)) {
+        qhca_engine_rest(g->e, *g->clock);
     }
     qhca_engine_run(g->e, *g->clock);
 }

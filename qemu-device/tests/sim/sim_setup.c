@@ -35,7 +35,8 @@ static void recycle(struct sim *s, unsigned i)
     guest_set_faults(g, sim_faults);
     g->brk = RAM_BASE;
     g->cmd_sq = 0;
-    g->scheduled = false;
+    g->scheduled = g->look = false;
+    g->rings = 0;
     g->net_blocked = false;
     s->net->together = s->seed >> 1 & 1;
     net_attach(s->net, g);
