@@ -201,6 +201,7 @@ struct sim {
     struct odp odp[SIM_MAX_NODES];
     struct sim_owed owed[SIM_MAX_OWED];
     unsigned num_owed;
+    bool at_once;               /* both QPs of a pair go on after RNR NAKs */
     /* End of the SRQs' receive buffers, in each node's region. */
     uint64_t shared_end[SIM_MAX_NODES];
 };

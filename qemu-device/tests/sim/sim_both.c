@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 
+#include "harness/debug.h"
 #include "harness/story.h"
 #include "sim.h"
 
@@ -61,14 +62,36 @@ bool sim_both_slow(const struct sim *s)
            (s->seen && (s->num_nodes > 1 || s->paged));
 }
 
+static const struct vhca_requester *requester(const struct sim_qp *q)
+{
+    return &vhca_qp_get(q->q.n->g->e, q->q.qpn)->req;
+}
+
+/* Whether @q and its peer have got RNR NAKs and send again at the same time. */
+static bool both_wait(const struct sim_qp *q)
+{
+    const struct vhca_requester *a, *b;
+
+    if (q->gone || q->peer->gone) {
+        return false;
+    }
+    a = requester(q);
+    b = requester(q->peer);
+    return a->rnr_wait && b->rnr_wait && a->timer.deadline == b->timer.deadline;
+}
+
 /*
  * How much a call does before its budget is used up depends on the path of the
  * packets, too. Therefore the guest waits before its next step.
  */
 void sim_both_settle(struct sim *s)
 {
-    if (s->seen) {
-        net_run(s->net, sim_both_slow(s) ? A_LONG_TIME : 0);
+    if (!s->seen) {
+        return;
+    }
+    net_run(s->net, sim_both_slow(s) ? A_LONG_TIME : 0);
+    for (unsigned i = 0; i < s->num_qps; i++) {
+        s->at_once = s->at_once || both_wait(&s->qp[i]);
     }
 }
 

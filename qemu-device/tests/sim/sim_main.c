@@ -97,7 +97,9 @@ static bool play_quietly(void)
 /* Plays with frames and without; the guest must see the same. */
 static bool play_both(void)
 {
+    const enum sim_kind kind = now_playing.kind;
     static struct seen seen[2];
+    bool at_once = false;
     char name[60];
 
     for (unsigned i = 0; i < ARRAY_SIZE(seen); i++) {
@@ -108,17 +110,25 @@ static bool play_both(void)
         if (!play_quietly()) {
             return false;
         }
+        at_once = at_once || sim.at_once;
     }
     /*
      * When the receiver sends an RNR NAK, the order of turns decides which WRs
      * have begun and must be drained, and how many packets a rule has seen.
      */
-    if ((sim_drains(now_playing.kind) || sim.ruled) &&
+    if ((sim_drains(kind) || sim.ruled) &&
         seen_count(&seen[0], QHCA_CNT_RX_RNR_NAK)) {
         return true;
     }
+    /*
+     * A refused request ends both QPs. If both are sending, the order of turns
+     * decides which WRs of the QP that refuses it are complete by then.
+     */
+    if (at_once && (sim_errs(kind) || kind == SIM_UNBIND)) {
+        return true;
+    }
     snprintf(name, sizeof(name), "seed %llu kind %d",
-             (unsigned long long)now_playing.seed, (int)now_playing.kind);
+             (unsigned long long)now_playing.seed, (int)kind);
     return seen_same(name, &seen[0], &seen[1]);
 }
 

@@ -158,7 +158,7 @@ void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)
 
     s->seed = seed;
     s->kind = kind;
-    s->failed = s->ruled = s->lossy = false;
+    s->failed = s->ruled = s->lossy = s->at_once = false;
     s->num_keys = 0;
     memset(s->qp, 0, sizeof(s->qp));
     sim_stream(s, SIM_STREAM_SETUP);
