@@ -72,12 +72,11 @@ void sim_arm_check(struct sim *s, const struct gcq *cq,
 void sim_arm(struct sim *s, struct gcq *cq)
 {
     struct qhca_cqe c;
-    unsigned how;
+    unsigned how = sim_rand(s, 6);
 
     if (s->seen) {
         return;
     }
-    how = sim_rand(s, 6);
     /* CQEs from before the arm raise no event. */
     if (how < 2 && !cq_peek(cq, &c)) {
         cq_arm(cq, how);
