@@ -24,6 +24,7 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/hostile.sh
 . /opt/qhca/guest/lies.sh
 . /opt/qhca/guest/life.sh
+. /opt/qhca/guest/restarts.sh
 . /opt/qhca/guest/snapshot.sh
 
 # ---- kselftests: the programs named, here or in KSELFTESTS, or those in tests.list

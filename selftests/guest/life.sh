@@ -20,6 +20,7 @@ mads     a reset of the function while MADs are taken in
 fatal    a fatal error, and a reset
 hang     a command is never answered, and a reset
 recover  a fatal error, after which devlink restarts the function
+during   a fatal error during a reset, which devlink does not restart the function in
 reload   devlink reloads the function
 unbind   the PCI driver is unbound
 flap     the PCI driver is unbound while the cable is pulled and put back
@@ -363,7 +364,7 @@ life()
 	while read -r name what; do
 		[[ -n $name && (-z $LIFE_WAYS && $name != @(off|server) ||
 			" $LIFE_WAYS " == *" $name "*) ]] || continue
-		if [[ $name = mads || $name = unbind ]] && ! probes_there; then
+		if [[ $name = @(mads|unbind|during) ]] && ! probes_there; then
 			result skip "life/$name, as kernel probes show it" "no kprobe events"
 			[ "$name" = unbind ] || continue
 		fi

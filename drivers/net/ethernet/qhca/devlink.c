@@ -23,17 +23,31 @@ static int qhca_devlink_info(struct devlink *devlink, struct devlink_info_req *r
 						version);
 }
 
+static int qhca_devlink_may_start(struct qhca_dev *dev, struct netlink_ext_ack *extack)
+{
+	int ret = qhca_may_start(dev);
+
+	if (ret)
+		NL_SET_ERR_MSG(extack, "the function is being reset, or the machine goes down");
+	return ret;
+}
+
 static int qhca_devlink_reload_down(struct devlink *devlink, bool netns_change,
 				    enum devlink_reload_action action,
 				    enum devlink_reload_limit limit,
 				    struct netlink_ext_ack *extack)
 {
+	struct qhca_dev *dev = devlink_priv(devlink);
+	int ret;
+
 	if (netns_change) {
 		NL_SET_ERR_MSG(extack, "the network device has a namespace of its own");
 		return -EOPNOTSUPP;
 	}
-	qhca_detach(devlink_priv(devlink));
-	return 0;
+	ret = qhca_devlink_may_start(dev, extack);
+	if (!ret)
+		qhca_detach(dev);
+	return ret;
 }
 
 static int qhca_devlink_reload_up(struct devlink *devlink, enum devlink_reload_action action,
@@ -90,7 +104,10 @@ static int qhca_reporter_recover(struct devlink_health_reporter *reporter, void 
 				 struct netlink_ext_ack *extack)
 {
 	struct qhca_dev *dev = devlink_health_reporter_priv(reporter);
+	int ret = qhca_devlink_may_start(dev, extack);
 
+	if (ret)
+		return ret;
 	if (dev->up && !qhca_is_dead(dev))
 		return 0;
 	qhca_detach(dev);
@@ -107,14 +124,29 @@ static const struct devlink_health_reporter_ops qhca_reporter_ops = {
 static void qhca_devlink_report(struct work_struct *work)
 {
 	struct qhca_dev *dev = container_of(work, struct qhca_dev, health.report);
+	bool failed;
 
-	if (READ_ONCE(dev->health.watched))
-		devlink_health_report(dev->health.reporter, dev->health.reason, dev);
+	if (!READ_ONCE(dev->health.watched))
+		return;
+	/* Wait for a restart that is under way: it may mend the failure, or have caused it. */
+	qhca_lock(dev);
+	failed = dev->up && qhca_is_dead(dev);
+	qhca_unlock(dev);
+	if (!failed)
+		return;
+	devlink_health_report(dev->health.reporter, dev->health.reason ?: "unknown", dev);
+	/* A reset may have been faster. */
+	qhca_lock(dev);
+	if (dev->up && !qhca_is_dead(dev))
+		qhca_devlink_healthy(dev);
+	qhca_unlock(dev);
 }
 
 /**
  * qhca_devlink_healthy - say that a device which had failed works again
  * @dev: the function
+ *
+ * Context: process, under qhca_lock().
  */
 void qhca_devlink_healthy(struct qhca_dev *dev)
 {

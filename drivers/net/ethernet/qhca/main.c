@@ -183,11 +183,25 @@ static void qhca_shutdown(struct pci_dev *pdev)
 	qhca_unlock(dev);
 }
 
+/* Take the device down; nobody brings it up again before qhca_restart(). */
 static void qhca_stop(struct qhca_dev *dev)
 {
 	qhca_lock(dev);
+	dev->held = true;
 	qhca_detach(dev);
 	qhca_unlock(dev);
+}
+
+static int qhca_restart_locked(struct qhca_dev *dev)
+{
+	int ret;
+
+	dev->held = false;
+	qhca_detach(dev);
+	ret = qhca_attach(dev);
+	if (!ret)
+		qhca_devlink_healthy(dev);
+	return ret;
 }
 
 static int qhca_restart(struct qhca_dev *dev)
@@ -195,10 +209,7 @@ static int qhca_restart(struct qhca_dev *dev)
 	int ret;
 
 	qhca_lock(dev);
-	qhca_detach(dev);
-	ret = qhca_attach(dev);
-	if (!ret)
-		qhca_devlink_healthy(dev);
+	ret = qhca_restart_locked(dev);
 	qhca_unlock(dev);
 	return ret;
 }
@@ -216,22 +227,31 @@ static int qhca_suspend(struct device *d)
 		qhca_stop(dev);
 		return 0;
 	}
+	qhca_lock(dev);
+	/* The state that is saved here must be the one to restore. */
+	dev->held = true;
 	qhca_health_unwatch(dev);
 	/* If the driver saves the state itself, the PCI core leaves the function alone. */
 	pci_save_state(dev->pdev);
+	qhca_unlock(dev);
 	return 0;
 }
 
 static int qhca_resume(struct device *d)
 {
 	struct qhca_dev *dev = dev_get_drvdata(d);
+	int ret = 0;
 
+	qhca_lock(dev);
 	/* Restart a function that was taken down or has failed; otherwise go on. */
 	if (dev->up && qhca_health_check(dev)) {
+		dev->held = false;
 		qhca_health_watch(dev);
-		return 0;
+	} else {
+		ret = qhca_restart_locked(dev);
 	}
-	return qhca_restart(dev);
+	qhca_unlock(dev);
+	return ret;
 }
 
 static int qhca_freeze(struct device *d)

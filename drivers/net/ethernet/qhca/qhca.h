@@ -174,6 +174,7 @@ struct qhca_health {
  * @slots: slots in use; a queue's stays its own while the function is down
  * @state: enum qhca_dev_state
  * @up: qhca_dev_up() is to be undone; belongs to the owner
+ * @held: reset or asleep: nothing but the end of that may bring it up
  * @shut: the machine goes down, so the device stays down
  * @limits: limits that QUERY_DEVICE reported
  * @cmdq: command queue
@@ -200,6 +201,7 @@ struct qhca_dev {
 	struct ida slots;
 	atomic_t state;
 	bool up;
+	bool held;
 	bool shut;
 	struct qhca_limits limits;
 	struct qhca_cmdq cmdq;
@@ -305,6 +307,7 @@ int qhca_netdev_resume(struct qhca_dev *dev);
 /* restart.c */
 int qhca_dev_up(struct qhca_dev *dev);
 void qhca_dev_down(struct qhca_dev *dev);
+int qhca_may_start(const struct qhca_dev *dev);
 int qhca_attach(struct qhca_dev *dev);
 void qhca_detach(struct qhca_dev *dev);
 

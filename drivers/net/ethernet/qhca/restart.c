@@ -87,6 +87,23 @@ void qhca_detach(struct qhca_dev *dev)
 }
 
 /**
+ * qhca_may_start - whether the function may be brought up
+ * @dev: the function
+ *
+ * Between qhca_reset_prepare() and the reset, and while memory is saved, nobody may start the
+ * device, whatever happens to it.
+ *
+ * Context: process, under qhca_lock().
+ * Return: 0, -EBUSY until the PCI core lets it go on, or -ESHUTDOWN.
+ */
+int qhca_may_start(const struct qhca_dev *dev)
+{
+	if (dev->shut)
+		return -ESHUTDOWN;
+	return dev->held ? -EBUSY : 0;
+}
+
+/**
  * qhca_attach - bring the device up again with all its users, or not at all
  * @dev: the function, after qhca_detach()
  *
@@ -95,10 +112,10 @@ void qhca_detach(struct qhca_dev *dev)
  */
 int qhca_attach(struct qhca_dev *dev)
 {
-	int ret;
+	int ret = qhca_may_start(dev);
 
-	if (dev->shut)
-		return -ESHUTDOWN;
+	if (ret)
+		return ret;
 	ret = qhca_dev_up(dev);
 	if (ret)
 		return ret;
