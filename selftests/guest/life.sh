@@ -21,6 +21,7 @@ fatal    a fatal error, and a reset
 hang     a command is never answered, and a reset
 recover  a fatal error, after which devlink restarts the function
 during   a fatal error during a reset, which devlink does not restart the function in
+stuck    a device that does not start, neither after a reset nor for devlink, and then does
 reload   devlink reloads the function
 unbind   the PCI driver is unbound
 flap     the PCI driver is unbound while the cable is pulled and put back

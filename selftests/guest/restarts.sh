@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by check.sh: ways of life.sh in which the device fails while somebody restarts it.
+# Sourced by check.sh: ways of life.sh in which the device fails while somebody restarts it, or does
+# not start.
 
 # life_state STATE: what devlink says of the device.
 life_state() { devlink health show "pci/$QHCA_FUNCTION" reporter hca | grep -q " state $1 "; }
+
+life_start() { devlink health recover "pci/$QHCA_FUNCTION" reporter hca; }
 
 # Its driver has taken the device down, so that nothing runs when it is reset. That takes a
 # while, in which the device can fail.
@@ -33,4 +36,17 @@ life_is_up()
 {
 	life_state healthy && devlink health diagnose "pci/$QHCA_FUNCTION" reporter hca |
 		grep -q 'state: running'
+}
+
+life_stuck()
+{
+	local rc=0
+	qom qom-set faults '"cmd opcode=create_eq fail=no_resource"' || rc=1
+	device_reset
+	life_state error || rc=1
+	! life_start || rc=1
+	! life_reload || rc=1
+	life_state error || rc=1
+	qom qom-set faults '""'
+	life_start && life_is_up && return $rc
 }

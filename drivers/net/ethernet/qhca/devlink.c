@@ -57,11 +57,11 @@ static int qhca_devlink_reload_up(struct devlink *devlink, enum devlink_reload_a
 	struct qhca_dev *dev = devlink_priv(devlink);
 	int ret = qhca_attach(dev);
 
+	qhca_devlink_started(dev, ret);
 	if (ret) {
 		NL_SET_ERR_MSG(extack, "the device does not start");
 		return ret;
 	}
-	qhca_devlink_healthy(dev);
 	*actions_performed = BIT(action);
 	return 0;
 }
@@ -138,20 +138,22 @@ static void qhca_devlink_report(struct work_struct *work)
 	/* A reset may have been faster. */
 	qhca_lock(dev);
 	if (dev->up && !qhca_is_dead(dev))
-		qhca_devlink_healthy(dev);
+		qhca_devlink_started(dev, 0);
 	qhca_unlock(dev);
 }
 
 /**
- * qhca_devlink_healthy - say that a device which had failed works again
+ * qhca_devlink_started - tell devlink that the device works again, or does not
  * @dev: the function
+ * @ret: what qhca_attach() has returned
  *
  * Context: process, under qhca_lock().
  */
-void qhca_devlink_healthy(struct qhca_dev *dev)
+void qhca_devlink_started(struct qhca_dev *dev, int ret)
 {
 	if (dev->health.watched)
 		devlink_health_reporter_state_update(dev->health.reporter,
+						     ret ? DEVLINK_HEALTH_REPORTER_STATE_ERROR :
 						     DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
 }
 

@@ -199,8 +199,7 @@ static int qhca_restart_locked(struct qhca_dev *dev)
 	dev->held = false;
 	qhca_detach(dev);
 	ret = qhca_attach(dev);
-	if (!ret)
-		qhca_devlink_healthy(dev);
+	qhca_devlink_started(dev, ret);
 	return ret;
 }
 

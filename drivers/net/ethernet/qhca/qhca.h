@@ -316,7 +316,7 @@ struct qhca_dev *qhca_devlink_alloc(struct pci_dev *pdev);
 void qhca_devlink_free(struct qhca_dev *dev);
 int qhca_devlink_register(struct qhca_dev *dev);
 void qhca_devlink_unregister(struct qhca_dev *dev);
-void qhca_devlink_healthy(struct qhca_dev *dev);
+void qhca_devlink_started(struct qhca_dev *dev, int ret);
 void qhca_lock(struct qhca_dev *dev);
 void qhca_unlock(struct qhca_dev *dev);
 
