@@ -78,7 +78,7 @@ static inline void ethtool_puts(u8 **data, const char *str)
 #include <net/devlink.h>
 
 #define devlink_health_reporter_create(devlink, ops, priv) \
-	devlink_health_reporter_create(devlink, ops, 0, priv)
+	devlink_health_reporter_create(devlink, ops, QHCA_GRACE_MS, priv)
 #endif
 
 #ifndef QHCA_HAVE_CHECK_REREG		/* 7.2 and stable branches, 6.12.94 among them */

@@ -20,6 +20,7 @@ mads     a reset of the function while MADs are taken in
 fatal    a fatal error, and a reset
 hang     a command is never answered, and a reset
 recover  a fatal error, after which devlink restarts the function
+again    a device that fails again and again, until devlink leaves it alone
 during   a fatal error during a reset, which devlink does not restart the function in
 stuck    a device that does not start, neither after a reset nor for devlink, and then does
 reload   devlink reloads the function
@@ -59,14 +60,15 @@ life_fatal() { qom qom-set inject-fatal true && sleep 0.3 && device_reset; }
 life_recover()
 {
 	local rc=0
-	device_recovers true && devlink health dump clear "pci/$QHCA_FUNCTION" reporter hca
+	life_grace 0 && device_recovers true &&
+		devlink health dump clear "pci/$QHCA_FUNCTION" reporter hca
 	LIFE_RECOVERIES=$(life_recoveries)
 	qom qom-set inject-fatal true && until_true "$LIFE_PATIENCE" life_recovered || rc=1
 	devlink health show "pci/$QHCA_FUNCTION" reporter hca
 	devlink health dump show "pci/$QHCA_FUNCTION" reporter hca >"$LOGS/life.dump"
 	grep 'reason: it reported a fatal error' "$LOGS/life.dump" || rc=1
 	devlink health diagnose "pci/$QHCA_FUNCTION" reporter hca | grep 'state: running' || rc=1
-	device_recovers false && return $rc
+	device_recovers false && life_grace "$LIFE_GRACE" && return $rc
 }
 
 life_recoveries()

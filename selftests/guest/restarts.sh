@@ -1,19 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by check.sh: ways of life.sh in which the device fails while somebody restarts it, or does
-# not start.
+# Sourced by check.sh: ways of life.sh in which the device fails while somebody restarts it, does
+# not start, or fails again.
+
+LIFE_GRACE=1000		# ms, as the driver has it
+
+# life_grace MS: the time that the device must have worked for to be restarted once more.
+life_grace() { devlink health set "pci/$QHCA_FUNCTION" reporter hca grace_period "$1"; }
 
 # life_state STATE: what devlink says of the device.
 life_state() { devlink health show "pci/$QHCA_FUNCTION" reporter hca | grep -q " state $1 "; }
 
 life_start() { devlink health recover "pci/$QHCA_FUNCTION" reporter hca; }
 
+# It stays dead, which is an error; somebody who knows that it works now can start it.
+life_again()
+{
+	local rc=0
+	sleep $((LIFE_GRACE / 1000 + 1))	# since the last time
+	device_recovers true && qom qom-set faults '"timer every=1s fatal"' || rc=1
+	until_true "$LIFE_PATIENCE" life_state error && sleep 2 && life_state error || rc=1
+	qom qom-set faults '""'
+	life_start && life_state healthy || rc=1
+	device_recovers false && return $rc
+}
+
 # Its driver has taken the device down, so that nothing runs when it is reset. That takes a
 # while, in which the device can fail.
 life_during()
 {
 	local rc=0 pause resets log=$LOGS/life.probes
-	device_recovers true || rc=1
+	device_recovers true && life_grace 0 || rc=1
 	probes_start 'r:probes/down qhca_reset_prepare' 'p:probes/up qhca_dev_up' \
 		'p:probes/reset qhca_reset_done' || rc=1
 	for pause in 0.01 0.02 0.04 0.08; do
@@ -26,7 +43,7 @@ life_during()
 	done
 	probes_stop >"$log"
 	cut -d ' ' -f 2 "$log" | xargs | grep -v 'down up' || { cat "$log"; rc=1; }
-	device_recovers false && return $rc
+	device_recovers false && life_grace $LIFE_GRACE && return $rc
 }
 
 # Not only for a moment: a failure may be on its way.

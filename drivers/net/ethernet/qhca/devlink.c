@@ -4,6 +4,12 @@
 
 #include "qhca.h"
 
+/*
+ * A device that fails again so soon after a restart stays as it is: restarts keep its users, and
+ * whoever configures the netdev, from working, and would not end.
+ */
+#define QHCA_GRACE_MS		1000
+
 /* ---- on demand ---- */
 
 static int qhca_devlink_info(struct devlink *devlink, struct devlink_info_req *req,
@@ -116,6 +122,9 @@ static int qhca_reporter_recover(struct devlink_health_reporter *reporter, void 
 
 static const struct devlink_health_reporter_ops qhca_reporter_ops = {
 	.name = "hca",
+#ifdef QHCA_HAVE_DEFAULT_PERIOD
+	.default_graceful_period = QHCA_GRACE_MS,
+#endif
 	.dump = qhca_reporter_dump,
 	.diagnose = qhca_reporter_diagnose,
 	.recover = qhca_reporter_recover,
@@ -125,6 +134,7 @@ static void qhca_devlink_report(struct work_struct *work)
 {
 	struct qhca_dev *dev = container_of(work, struct qhca_dev, health.report);
 	bool failed;
+	int ret;
 
 	if (!READ_ONCE(dev->health.watched))
 		return;
@@ -134,7 +144,9 @@ static void qhca_devlink_report(struct work_struct *work)
 	qhca_unlock(dev);
 	if (!failed)
 		return;
-	devlink_health_report(dev->health.reporter, dev->health.reason ?: "unknown", dev);
+	ret = devlink_health_report(dev->health.reporter, dev->health.reason ?: "unknown", dev);
+	if (ret)
+		dev_warn(&dev->pdev->dev, "not restarted: %d\n", ret);
 	/* A reset may have been faster. */
 	qhca_lock(dev);
 	if (dev->up && !qhca_is_dead(dev))
