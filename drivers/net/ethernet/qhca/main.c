@@ -213,6 +213,17 @@ static int qhca_restart(struct qhca_dev *dev)
 	return ret;
 }
 
+/* From here on the auxiliary device must not be added, which a restart does. */
+static int qhca_prepare(struct device *d)
+{
+	struct qhca_dev *dev = dev_get_drvdata(d);
+
+	qhca_lock(dev);
+	dev->held = true;
+	qhca_unlock(dev);
+	return 0;
+}
+
 /*
  * Only a suspend via the firmware removes the device's power. In suspend to idle the device stays
  * in D0 and goes on: no doorbell rings, but peers may write, and outstanding work completes.
@@ -226,13 +237,9 @@ static int qhca_suspend(struct device *d)
 		qhca_stop(dev);
 		return 0;
 	}
-	qhca_lock(dev);
-	/* The state that is saved here must be the one to restore. */
-	dev->held = true;
 	qhca_health_unwatch(dev);
 	/* If the driver saves the state itself, the PCI core leaves the function alone. */
 	pci_save_state(dev->pdev);
-	qhca_unlock(dev);
 	return 0;
 }
 
@@ -253,6 +260,15 @@ static int qhca_resume(struct device *d)
 	return ret;
 }
 
+/* Nothing was suspended if another device was not ready for it. */
+static void qhca_complete(struct device *d)
+{
+	struct qhca_dev *dev = dev_get_drvdata(d);
+
+	if (dev->held)
+		qhca_resume(d);
+}
+
 static int qhca_freeze(struct device *d)
 {
 	/*
@@ -264,6 +280,8 @@ static int qhca_freeze(struct device *d)
 }
 
 static const struct dev_pm_ops qhca_pm_ops = {
+	.prepare = pm_sleep_ptr(qhca_prepare),
+	.complete = pm_sleep_ptr(qhca_complete),
 	.suspend = pm_sleep_ptr(qhca_suspend),
 	.resume = pm_sleep_ptr(qhca_resume),
 	.freeze = pm_sleep_ptr(qhca_freeze),
