@@ -37,6 +37,7 @@ rename   netdev and RDMA device get other names
 netns    the netdev goes to another network namespace
 rdmans   the RDMA device goes to another network namespace
 suspend  suspend to idle
+storm    many of these, and questions, all at a time
 '
 
 # What the load alone does: how much QEMU grows, for TCG keeps books of what it translates.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # Sourced by check.sh: ways of life.sh in which the device fails while somebody restarts it, does
-# not start, or fails again.
+# not start, or fails again; and many ways at a time.
 
 LIFE_GRACE=1000		# ms, as the driver has it
 
@@ -66,4 +66,51 @@ life_stuck()
 	life_state error || rc=1
 	qom qom-set faults '""'
 	life_start && life_is_up && return $rc
+}
+
+# Orders and questions that may come at any time, from anybody. All may fail but must end. An
+# answer of the host gets lost while the machine sleeps, so these two are not at a time.
+# shellcheck disable=SC2016 # life_storm expands them
+LIFE_STORM='
+life_reload
+device_reset
+life_start
+qom qom-set inject-fatal true; life_suspend
+life_driver /sys/bus/pci/drivers/qhca $QHCA_FUNCTION
+life_rdma
+eval echo 1 >/sys/bus/pci/devices/$QHCA_FUNCTION/remove; sleep 0.1; echo 1 >/sys/bus/pci/rescan
+ip link set $QHCA_IF down
+ip link set $QHCA_IF up
+ethtool -S $QHCA_IF
+ethtool -G $QHCA_IF rx 256
+devlink health dump show pci/$QHCA_FUNCTION reporter hca
+devlink dev info
+rdma -dd resource show
+ibv_devinfo -v
+'
+
+life_storm()
+{
+	local order end=$((SECONDS + 10)) pids=()
+	while read -r order; do
+		[ -n "$order" ] || continue
+		while [ $SECONDS -lt $end ]; do
+			eval "$order"
+			sleep "0.$((RANDOM % 6))"
+		done >/dev/null 2>&1 </dev/null &
+		pids+=($!)
+	done <<<"$LIFE_STORM"
+	wait "${pids[@]}"
+	until_true "$LIFE_PATIENCE" life_mended
+}
+
+life_mended()
+{
+	local dir=/sys/bus/pci/devices/$QHCA_FUNCTION
+	[ -e "$dir" ] || echo 1 >/sys/bus/pci/rescan
+	[ -e "$dir/driver" ] || echo "$QHCA_FUNCTION" >/sys/bus/pci/drivers/qhca/bind
+	compgen -G "/sys/bus/auxiliary/drivers/qhca_ib.rdma/qhca.rdma.*" || device_reset
+	life_runs || life_start
+	life_runs && device_recovers false && life_grace "$LIFE_GRACE" &&
+		ip link set "$(ls "$dir/net")" up
 }
