@@ -29,7 +29,7 @@ while [ $# -gt 0 ]; do
 	--path) action=path ;;
 	--kcsan|--rt)
 		kind=${1#--}
-		CONFIGS+=("$QHCA_TOP/scripts/$kind-kernel.config")
+		CONFIGS+=("$QHCA_TOP/scripts/build/$kind-kernel.config")
 		# Only in modules that are built for it later.
 		[ "$kind" != kcsan ] || FLAGS=(KCSAN_SANITIZE=n) ;;
 	--kdir) action=own kdir=$2; shift ;;
