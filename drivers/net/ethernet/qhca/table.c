@@ -10,6 +10,9 @@
 
 #include "qhca.h"
 
+/* No less is allocated than a page of the CPU, which can hold several. */
+#define QHCA_TABLE_CHUNK	(PAGE_SIZE / QHCA_PAGE_SIZE)
+
 /* struct qhca_table_page - a page of 512 device addresses */
 struct qhca_table_page {
 	__le64 *va;
@@ -31,6 +34,7 @@ static u32 qhca_table_level(u32 entries)
 static struct qhca_table_pages *qhca_table_alloc(struct qhca_table *t, u32 num)
 {
 	struct qhca_table_pages *pages;
+	struct qhca_table_page *first;
 	u32 i;
 
 	pages = kvzalloc(struct_size(pages, page, num), GFP_KERNEL_ACCOUNT);
@@ -39,10 +43,15 @@ static struct qhca_table_pages *qhca_table_alloc(struct qhca_table *t, u32 num)
 	pages->num = num;
 	t->pages = pages;
 	for (i = 0; i < num; i++) {
-		pages->page[i].va = dma_alloc_coherent(t->dma_dev, QHCA_PAGE_SIZE,
-						       &pages->page[i].dma,
-						       GFP_KERNEL_ACCOUNT);
-		if (!pages->page[i].va) {
+		first = &pages->page[i - i % QHCA_TABLE_CHUNK];
+		if (first != &pages->page[i]) {
+			pages->page[i].va = first->va + i % QHCA_TABLE_CHUNK * QHCA_TABLE_ENTRIES;
+			pages->page[i].dma = first->dma + i % QHCA_TABLE_CHUNK * QHCA_PAGE_SIZE;
+			continue;
+		}
+		first->va = dma_alloc_coherent(t->dma_dev, PAGE_SIZE, &first->dma,
+					       GFP_KERNEL_ACCOUNT);
+		if (!first->va) {
 			qhca_table_free(t);
 			return NULL;
 		}
@@ -148,8 +157,8 @@ void qhca_table_free(struct qhca_table *t)
 
 	if (!pages)
 		return;
-	for (i = 0; i < pages->num && pages->page[i].va; i++) {
-		dma_free_coherent(t->dma_dev, QHCA_PAGE_SIZE, pages->page[i].va,
+	for (i = 0; i < pages->num && pages->page[i].va; i += QHCA_TABLE_CHUNK) {
+		dma_free_coherent(t->dma_dev, PAGE_SIZE, pages->page[i].va,
 				  pages->page[i].dma);
 		cond_resched();
 	}
