@@ -81,10 +81,11 @@ enum qhca_fatal {
 /*
  * Doorbells. Page N of BAR2 rings only objects created with uar = N, so a page mapped into a
  * process reaches the objects of that process and no others. It begins at N times the stride of
- * DB_CAPS, which can be more than a page: where the CPU's pages are larger, a process must not get
- * a part of another's. Page 0 belongs to the kernel and has additional doorbells. The device drops
- * a doorbell, and counts it in QHCA_CNT_BAD_DOORBELL, if it names no object of its page, has
- * another offset (also one between two pages) or access size, or has an index outside the ring.
+ * DB_CAPS, which can be more than a page. Where the CPU's pages are larger than that, a process is
+ * given all doorbell pages in one of them, and only one of these may have objects. Page 0 belongs
+ * to the kernel and has additional doorbells. The device drops a doorbell, and counts it in
+ * QHCA_CNT_BAD_DOORBELL, if it names no object of its page, has another offset (also one between
+ * two pages) or access size, or has an index outside the ring.
  *
  * A doorbell is one naturally aligned 64-bit little-endian write. An arm doorbell has taken effect
  * when a later read of any register returns; CQEs older than the arm raise no event.

@@ -243,11 +243,10 @@ int qhca_db_slot_get(struct qhca_dev *dev);
 void qhca_db_slot_put(struct qhca_dev *dev, int slot);
 void qhca_ring_slot(struct qhca_dev *dev, int slot, unsigned int offset, u64 value);
 
-/* Doorbell pages other than page 0. */
+/* Doorbell pages other than page 0, each alone in a page of the CPU. */
 int qhca_uar_alloc(struct qhca_dev *dev, u32 *uar);
 void qhca_uar_free(struct qhca_dev *dev, u32 uar);
 phys_addr_t qhca_uar_phys(struct qhca_dev *dev, u32 uar);
-u32 qhca_uar_size(struct qhca_dev *dev);
 
 /**
  * struct qhca_table - description of memory for the device

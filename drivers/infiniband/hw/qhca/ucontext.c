@@ -34,18 +34,14 @@ static int qhca_ib_do_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata 
 	struct qhca_ib_ucontext *ctx = to_qctx(ibctx);
 	int ret;
 
-	/* A mapped page would contain other users' doorbell pages as well. */
-	if (qhca_uar_size(dev->core) < PAGE_SIZE)
-		return qhca_ib_refuse(dev, -EOPNOTSUPP,
-				      "context: pages of %lu bytes, doorbell pages %u", PAGE_SIZE,
-				      qhca_uar_size(dev->core));
 	ret = qhca_ib_udata_check(dev, udata, 0);
 	if (ret)
 		return ret;
 
 	ret = qhca_uar_alloc(dev->core, &ctx->uar);
 	if (ret)
-		return ret;
+		return qhca_ib_refuse(dev, ret, "context: no doorbell page in a page of %lu bytes",
+				      PAGE_SIZE);
 	ctx->db = qhca_ib_mmap_insert(ibctx, &qhca_ib_mmap_db,
 				      qhca_uar_phys(dev->core, ctx->uar), PAGE_SIZE);
 	if (IS_ERR(ctx->db)) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* qhca.ko: doorbells and doorbell pages. */
+#include <net/qhca/uar.h>
+
 #include "qhca.h"
 
 void qhca_ring(struct qhca_dev *dev, unsigned int offset, u64 value)
@@ -41,20 +43,14 @@ u32 qhca_num_uars(struct qhca_dev *dev)
 	return min_t(u64, pages, pci_resource_len(dev->pdev, QHCA_BAR_DB) / dev->db_stride);
 }
 
-/**
- * qhca_uar_size - bytes of BAR 2 for each doorbell page
- * @dev: the function
- *
- * Return: bytes, a power of two; those behind QHCA_DB_PAGE_SIZE have no effect.
- */
-u32 qhca_uar_size(struct qhca_dev *dev)
+static struct qhca_uar_layout qhca_uars(struct qhca_dev *dev)
 {
-	return dev->db_stride;
+	return qhca_uar_layout(PAGE_SIZE, dev->db_stride, dev->limits.max_uar,
+			       pci_resource_start(dev->pdev, QHCA_BAR_DB));
 }
-EXPORT_SYMBOL(qhca_uar_size);
 
 /**
- * qhca_uar_alloc - allocate a doorbell page
+ * qhca_uar_alloc - allocate a doorbell page that a process can map
  * @dev: the function
  * @uar: filled in with its number, not 0
  *
@@ -64,14 +60,15 @@ EXPORT_SYMBOL(qhca_uar_size);
  */
 int qhca_uar_alloc(struct qhca_dev *dev, u32 *uar)
 {
+	struct qhca_uar_layout l = qhca_uars(dev);
 	int ret;
 
-	if (dev->limits.max_uar < 2)
+	if (l.num < 2)
 		return -ENOMEM;
-	ret = ida_alloc_range(&dev->uars, 1, dev->limits.max_uar - 1, GFP_KERNEL);
+	ret = ida_alloc_range(&dev->uars, 1, l.num - 1, GFP_KERNEL);
 	if (ret < 0)
 		return -ENOMEM;
-	*uar = ret;
+	*uar = ret * l.step;
 	return 0;
 }
 EXPORT_SYMBOL(qhca_uar_alloc);
@@ -83,7 +80,7 @@ EXPORT_SYMBOL(qhca_uar_alloc);
  */
 void qhca_uar_free(struct qhca_dev *dev, u32 uar)
 {
-	ida_free(&dev->uars, uar);
+	ida_free(&dev->uars, uar / qhca_uars(dev).step);
 }
 EXPORT_SYMBOL(qhca_uar_free);
 
@@ -92,7 +89,7 @@ EXPORT_SYMBOL(qhca_uar_free);
  * @dev: the function
  * @uar: its number
  *
- * Return: the address.
+ * Return: the address. From that of qhca_uar_alloc() on, PAGE_SIZE bytes belong to the caller.
  */
 phys_addr_t qhca_uar_phys(struct qhca_dev *dev, u32 uar)
 {
