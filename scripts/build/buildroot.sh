@@ -5,7 +5,7 @@
 # buildroot.sh [--kernel NAME] [GROUP…] --path
 #
 # Run COMMAND in the build root, or print where it is. GROUP is --extra, --docs,
-# --tshark, --gnuplot, --valgrind, --packaging, --oci or --autotools.
+# --tshark, --gnuplot, --valgrind, --packaging, --oci, --autotools or --arm64.
 #
 # A Debian root with everything needed to build QEMU, the modules, the provider
 # and the selftests: the right compiler for the guest's kernel headers and the
@@ -157,6 +157,7 @@ while [ $# -gt 0 ]; do
 	--packaging) added+=' packaging' ;;
 	--oci) added+=' oci' ;;
 	--autotools) added+=' autotools' ;;
+	--arm64) added+=' arm64' ;;
 	--root) who=root ;;
 	--) action=run; shift; break ;;
 	-h|--help) usage; exit 0 ;;
@@ -183,6 +184,7 @@ for group in $added; do
 	packaging) with_lock buildroot add packaging "${PACKAGING[@]}" ;;
 	oci) with_lock buildroot add oci umoci crun golang-github-containers-common ;;
 	autotools) with_lock buildroot add autotools autoconf automake libtool ;;
+	arm64) with_lock buildroot add arm64 gcc-aarch64-linux-gnu ;;
 	esac
 done
 if [ "$action" = path ]; then

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # kernel.sh [NAME | --kdir DIR]
-# kernel.sh [--kcsan | --rt] [--path]
+# kernel.sh [--kcsan | --rt | --arm64] [--path]
 #
 # Another kernel for the guest. Prints the directory with vmlinuz, initrd and
 # modules.ext4, the disk that the guest mounts on /lib/modules.
@@ -15,23 +15,35 @@
 #   --kcsan     one with KCSAN in place of KASAN and kmemleak: kcsan-kernel.config on top.
 #               It looks at the accesses of our modules only, and so at more of them
 #   --rt        one with PREEMPT_RT, and without kmemleak: rt-kernel.config on top
+#   --arm64     one for arm64 with pages of 64 KiB, and nothing that finds mistakes:
+#               arm64-kernel.config on top
 #
-# Used by `scripts/vm --kernel`, `--kdir`, `--debug-kernel`, `--kcsan` and `--rt-kernel`.
+# Used by `scripts/vm --kernel`, `--kdir`, `--debug-kernel`, `--kcsan`, `--rt-kernel` and
+# `--arm64=64k`.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 . "$QHCA_TOP/scripts/build/initrd.sh"
 
+# Another architecture than the build root's.
+cross()
+{
+	FLAGS=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
+	TOOLS=(--arm64) KERNEL=Image.gz BOOT=arch/arm64/boot
+}
+
 action=debug WANTED='' kdir='' kind=debug
 CONFIGS=("$QHCA_TOP/scripts/build/debug-kernel.config") FLAGS=()
+TOOLS=() KERNEL=bzImage BOOT=arch/x86/boot
 while [ $# -gt 0 ]; do
 	case $1 in
 	-h|--help) usage; exit 0 ;;
 	--path) action=path ;;
-	--kcsan|--rt)
+	--kcsan|--rt|--arm64)
 		kind=${1#--}
 		CONFIGS+=("$QHCA_TOP/scripts/build/$kind-kernel.config")
 		# Only in modules that are built for it later.
-		[ "$kind" != kcsan ] || FLAGS=(KCSAN_SANITIZE=n) ;;
+		[ "$kind" != kcsan ] || FLAGS=(KCSAN_SANITIZE=n)
+		[ "$kind" != arm64 ] || cross ;;
 	--kdir) action=own kdir=$2; shift ;;
 	-*) die "unknown option $1, see --help" ;;
 	*) action=debian WANTED=$1 ;;
@@ -156,6 +168,8 @@ if [ "$action" = path ]; then
 	exit 0
 fi
 
+in_root() { "$QHCA_TOP/scripts/build/buildroot.sh" "${TOOLS[@]}" -- "$@"; }
+
 # The binary package: mirrors may lack source packages.
 fetch_source()
 {
@@ -185,14 +199,15 @@ configure()
 {
 	wishes >"$1/debug.config"
 	# shellcheck disable=SC2016
-	run_step "kernel configuration" in_buildroot sh -ec '
+	run_step "kernel configuration" in_root sh -ec '
 		cd "$1/build"
-		make -s tinyconfig
+		shift
+		make -s "$@" tinyconfig
 		scripts/kconfig/merge_config.sh -m .config ../debug.config
-		make -s olddefconfig
+		make -s "$@" olddefconfig
 		! grep "^CONFIG" ../debug.config | grep -vxFf .config
 		! grep -x CONFIG_SLUB_TINY=y .config
-	' sh "$(br_path "$1")"
+	' sh "$(br_path "$1")" "${FLAGS[@]}"
 }
 
 make_kernel()
@@ -206,16 +221,21 @@ make_kernel()
 	# .complete it counts as absent.
 	mv -T "$tmp" "$OUT"
 	configure "$OUT"
-	run_step "kernel that finds mistakes ($kind)" in_buildroot nice \
-		make -s -j "$(nproc)" -C "$(br_path "$OUT/build")" "${FLAGS[@]}" bzImage modules
+	run_step "kernel that finds mistakes ($kind)" in_root nice \
+		make -s -j "$(nproc)" -C "$(br_path "$OUT/build")" "${FLAGS[@]}" $KERNEL modules
 	# Not vmlinux: KASAN is not ready for what runs first behind the PVH entry.
-	cp "$OUT/build/arch/x86/boot/bzImage" "$OUT/vmlinuz"
-	in_buildroot make -s -C "$(br_path "$OUT/build")" modules_install \
+	cp "$OUT/build/$BOOT/$KERNEL" "$OUT/vmlinuz"
+	in_root make -s -C "$(br_path "$OUT/build")" "${FLAGS[@]}" modules_install \
 		INSTALL_MOD_PATH="$(br_path "$OUT/root")"
 	rm -f "$OUT"/root/lib/modules/*/build
 	touch "$OUT/.complete"
 }
 
+if [ "$kind" = arm64 ]; then
+	# make_initrd() takes the busybox from there, and must take that of the machine.
+	sysroot=$("$QHCA_TOP/scripts/build/arm64.sh" image)/sysroot
+	buildroot_dir() { echo "$sysroot"; }
+fi
 have "$OUT" || with_lock "kernel-$key" make_kernel
 [ -e "$OUT/modules.ext4" ] || with_lock "kernel-$key" run_step "initrd, disk of modules" pack "$OUT"
 cache_trim "kernel-$kind" 1

@@ -1,22 +1,27 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# stock-qemu.sh
+# stock-qemu.sh [--arm64]
 #
 # Fetch Debian's own QEMU, without the device, for machines that qhca-server serves; print
 # the directory with it. DIR/qemu-system-x86_64 and DIR/qemu-img run on any Linux machine,
 # as those of qemu.sh do.
 #
 # It is that of the backports: vfio-user-pci came with QEMU 10.1. qemu.qmp, which the
-# launcher needs, is Debian's python3-qemu.qmp.
+# launcher needs, is Debian's python3-qemu.qmp. --arm64: qemu-system-aarch64 instead.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
-[ $# = 0 ] || { usage >&2; exit 2; }
-
-PACKAGES=(qemu-system-x86 qemu-utils seabios python3-qemu.qmp)
+PACKAGES=(qemu-system-x86 qemu-utils seabios python3-qemu.qmp) SYSTEM=qemu-system-x86_64
 FIRMWARE=(seabios/bios-256k.bin qemu/kvmvapic.bin qemu/linuxboot_dma.bin qemu/pvh.bin
 	qemu/qboot.rom)
+case ${1:-} in
+'') ;;
+# Such a machine starts a kernel without firmware.
+--arm64) PACKAGES=(qemu-system-arm qemu-utils python3-qemu.qmp) SYSTEM=qemu-system-aarch64 FIRMWARE=() ;;
+-h|--help) usage; exit 0 ;;
+*) usage >&2; exit 2 ;;
+esac
 
 unpack()
 {
@@ -35,15 +40,15 @@ collect()
 {
 	local root=$1 out=$2 libs=$1/usr/lib/x86_64-linux-gnu program
 	mkdir -p "$out/lib" "$out/pc-bios" "$out/python/qemu"
-	for program in qemu-system-x86_64 qemu-img; do
+	for program in $SYSTEM qemu-img; do
 		cp "$root/usr/bin/$program" "$out/$program.bin"
 		"$libs/ld-linux-x86-64.so.2" --library-path "$libs" --list "$root/usr/bin/$program"
 	done | grep -o "/[^ ]*" | grep "^$libs/" | sort -u | xargs cp -L -t "$out/lib"
 	cp -L "$libs/ld-linux-x86-64.so.2" "$out/lib"
-	cp -L "${FIRMWARE[@]/#/$root/usr/share/}" "$out/pc-bios"
+	[ ${#FIRMWARE[@]} = 0 ] || cp -L "${FIRMWARE[@]/#/$root/usr/share/}" "$out/pc-bios"
 	cp -r "$root"/usr/lib/python3/dist-packages/qemu/qmp "$out/python/qemu"
 	# shellcheck disable=SC2016 # expands when it runs
-	wrap "$out" qemu-system-x86_64 '-L "$d/pc-bios"'
+	wrap "$out" "$SYSTEM" '-L "$d/pc-bios"'
 	wrap "$out" qemu-img ''
 }
 

@@ -54,6 +54,7 @@ bounce         | one  | full             | variants | one_guest 1200 --kernel-ar
 frames         | one  | full             | variants | one_guest 2400 --device-arg frames=on --device-arg guest-faults=on -- kselftest
 kernel-6.1     | one  | full             | kernels  | other_kernel 6.1
 kernel-7       | one  | full             | kernels  | other_kernel 7
+arm64          | one  | full             | kernels  | one_guest 3600 --arm64 --device-arg guest-faults=on -- kselftest uars doorbell ten_steps
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
 life-debug     | one  | full             | debug    | debugged --debug-kernel --env LIFE_CYCLES=3 --env LIFE_PATIENCE=300 -- life kselftest nomem kill
 debug          | one  | full             | debug    | debugged --debug-kernel --device-arg guest-faults=on -- kverbs kselftest
@@ -263,8 +264,7 @@ debugged()
 		--env KVERBS_TIMEOUT=1200 "$@"
 }
 
-# A device that deceives its drivers. In the long form seeds of the day as well, and a
-# kernel that sees what others do not.
+# A device that deceives its drivers. The long form: seeds of the day, too, on the debug kernel.
 hostile()
 {
 	if [ -z "$FULL" ]; then

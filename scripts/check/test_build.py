@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of vmlib/build.py: what machines get where there are packages and no sources."""
+"""Tests of vmlib/build.py, what machines get where there are packages and no sources, and of
+machines that are no PCs."""
 
 import os
 import tempfile
@@ -8,7 +9,7 @@ import types
 import unittest
 from unittest import mock
 
-from vmlib import build
+from vmlib import build, machine, session
 
 
 class Installed(unittest.TestCase):
@@ -29,7 +30,7 @@ class Installed(unittest.TestCase):
 
     def chosen(self, **options):
         opts = types.SimpleNamespace(**{'no_device': False, 'server': False, 'debug_qemu': None,
-                                        **options})
+                                        'arm64': None, **options})
         build.choose_device(opts)
         return opts
 
@@ -81,6 +82,30 @@ class Installed(unittest.TestCase):
         self.install('qhca-server')
         opts = self.chosen()
         self.assertFalse(opts.server or opts.no_device)
+
+
+class Arm64(unittest.TestCase):
+    """Another board, CPU and serial port; KVM only where such a machine runs."""
+
+    def test_command(self):
+        opts = types.SimpleNamespace(
+            console=False, iommu=False, smp=1, mem='1G', kernel_arg=[], allow_splat=True,
+            internet=False, mounts=[], trace=[], gdb=False, qemu_arg=[], server=True,
+            arm64='16k')
+        with tempfile.TemporaryDirectory() as top:
+            one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
+            one.image, one.payload = top, os.path.join(top, 'payload')
+            args = machine.command(opts, {'qemu': 'true', 'kernel': None, 'userspace': None}, one)
+            for pipe in one.pipes:
+                pipe.start()
+                pipe.finish()
+        self.assertEqual(args[args.index('-machine') + 1],
+                         'virt,gic-version=max,memory-backend=ram')
+        self.assertTrue(args[args.index('-append') + 1].startswith('console=ttyAMA0 '))
+
+    def test_accelerator(self):
+        with mock.patch.object(machine.platform, 'machine', return_value='x86_64'):
+            self.assertEqual(machine.choose_accel('auto', True)[0], 'tcg')
 
 
 if __name__ == '__main__':

@@ -102,6 +102,8 @@ def stock_qemu():
 def qemu_program(opts, args):
     if opts.qemu:
         return opts.qemu
+    if opts.arm64:
+        return os.path.join(script('build/arm64.sh', 'qemu'), 'qemu-system-aarch64')
     if opts.server:
         return stock_qemu()
     built = script('build/qemu.sh', *args)
@@ -146,12 +148,15 @@ def everything(opts):
         qemu_args.append('--any')
     kernel, kernel_args = other_kernel(opts)
 
-    def modules():
-        return script('build/modules.sh', *kernel_args)
+    def built(name, *args):
+        if opts.arm64:
+            return script('build/arm64.sh', name, *args)
+        return script(f'build/{name}.sh', *args)
 
     def payload():
-        wanted = {'modules': modules, 'provider': lambda: script('build/provider.sh'),
-                  'selftests': lambda: script('build/selftests.sh')}
+        wanted = {'modules': lambda: built('modules', *kernel_args),
+                  'provider': lambda: built('provider'),
+                  'selftests': lambda: built('selftests')}
         out = {'kernel': kernel, 'userspace': None}
         if opts.rdma_core:
             out['userspace'] = script('build/userspace.sh', opts.rdma_core)
@@ -173,7 +178,7 @@ def everything(opts):
     packages = [f'--package={name}' for name in opts.package]
     with ThreadPoolExecutor(2) as pool:
         qemu = pool.submit(qemu_program, opts, qemu_args)
-        image = pool.submit(script, 'build/image.sh', *packages)
+        image = pool.submit(built, 'image', *packages)
         rest = pool.submit(lambda: {'server': server_dir(opts), **payload()})
         return {'qemu': qemu.result(), 'image': image.result(), **rest.result()}
 
@@ -186,6 +191,9 @@ def other_kernel(opts):
         return kernel, ('--kdir', os.path.join(kernel, 'build'))
     if opts.kdir:
         return script('build/kernel.sh', '--kdir', opts.kdir), ('--kdir', opts.kdir)
+    if opts.arm64 == '64k':
+        kernel = script('build/kernel.sh', '--arm64')
+        return kernel, (kernel,)
     if opts.kernel:
         return script('build/kernel.sh', opts.kernel), ('--kernel', opts.kernel)
     return None, ()

@@ -38,10 +38,12 @@ def why_not_kvm():
     return None
 
 
-def choose_accel(wish):
+def choose_accel(wish, arm64=False):
     """The accelerator, and the reason in words."""
     if wish != 'auto':
         return wish, 'as asked for'
+    if arm64 and platform.machine() != 'aarch64':
+        return 'tcg', 'this machine is no arm64'
     reason = why_not_kvm()
     return ('tcg', f'much slower than KVM, but {reason}') if reason else ('kvm', '/dev/kvm works')
 
@@ -94,8 +96,13 @@ def shared(directory, number):
                        'multidevs=remap']
 
 
+def tty(opts):
+    """The guest's serial port."""
+    return 'ttyAMA0' if opts.arm64 else 'ttyS0'
+
+
 def _kernel_args(opts, accel, console_level):
-    words = ['console=ttyS0', f'loglevel={console_level}', 'panic=-1', 'oops=panic',
+    words = [f'console={tty(opts)}', f'loglevel={console_level}', 'panic=-1', 'oops=panic',
              'hostname=qhca',
              'net.ifnames=0', 'random.trust_cpu=on', 'tsc=reliable',
              'printk.devkmsg=on', 'mitigations=off', 'rw',
@@ -104,7 +111,7 @@ def _kernel_args(opts, accel, console_level):
     if not opts.allow_splat:
         # These fail the run in any case; without a panic only at its time limit.
         words += ['watchdog_thresh=30', 'softlockup_panic=1', 'hung_task_panic=1']
-    if accel == 'tcg':
+    if accel == 'tcg' and not opts.arm64:
         # On a busy host the kernel does not see the ticks of a timer that works in time, and
         # panics. Under KVM it does not test it either.
         words.append('no_timer_check')
@@ -131,20 +138,25 @@ def _kernel(image):
     return plain if os.path.exists(plain) else os.path.join(image, 'vmlinuz')
 
 
+def _board(opts, accel):
+    if opts.arm64:
+        return 'virt,gic-version=max'
+    split = ',kernel-irqchip=split' if opts.iommu and accel == 'kvm' else ''
+    return f'q35,vmport=off,smbus=off,sata=off{split}'
+
+
 def command(opts, dirs, machine):
     """machine: a Session."""
     accel = machine.accel
     kernel = dirs['kernel'] or machine.image
     level = 7 if opts.console else 5
-    split = ',kernel-irqchip=split' if opts.iommu and accel == 'kvm' else ''
     # Memory that the server can map, too.
     shared_memory = ['-object', f'memory-backend-memfd,id=ram,size={opts.mem},share=on']
     args = [dirs['qemu'], '-name', f'qhca-{machine.role}',
             *(shared_memory if opts.server else []),
-            '-machine', f'q35,vmport=off,smbus=off,sata=off{split}'
-                        f'{",memory-backend=ram" if opts.server else ""}',
+            '-machine', _board(opts, accel) + (',memory-backend=ram' if opts.server else ''),
             '-accel', 'tcg,thread=multi' if accel == 'tcg' else accel,
-            '-cpu', 'max' if accel == 'tcg' else 'host',
+            '-cpu', 'host' if accel != 'tcg' else 'max,pauth-impdef=on' if opts.arm64 else 'max',
             '-smp', str(opts.smp), '-m', opts.mem, '-nodefaults', '-display', 'none',
             '-no-reboot', '-kernel', _kernel(kernel),
             '-initrd', os.path.join(kernel, 'initrd'),

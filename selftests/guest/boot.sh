@@ -106,8 +106,8 @@ job()
 	( cd "$WHERE" && exec bash /opt/qhca/job/cmd ) 3>&-
 }
 
-job <"$([ "$QHCA_INTERACTIVE" = 1 ] && echo /dev/ttyS0 || echo /dev/null)" \
-	>"${console/console/ttyS0}" 2>&1
+job <"$([ "$QHCA_INTERACTIVE" = 1 ] && echo "/dev/$QHCA_TTY_NAME" || echo /dev/null)" \
+	>"${console/console/$QHCA_TTY_NAME}" 2>&1
 rc=$?
 [ "$QHCA_INTERACTIVE" = 1 ] && power_off
 
