@@ -97,20 +97,25 @@ static void prune(struct qhca_engine *e, struct vhca_pages *t, uint64_t i)
     struct vhca_node **way[MAX_LEVELS] = { &t->root };
     unsigned depth = 0;
 
-    while (depth + 1 < t->levels && *way[depth]) {
+    while (*way[depth] && depth + 1 < t->levels) {
         way[depth + 1] = &(*way[depth])->child[slot(i, t->levels - 1 - depth)];
         depth++;
     }
-    for (depth++; depth-- > 0 && (!*way[depth] || !(*way[depth])->used);) {
-        if (!*way[depth]) {
-            continue;
+    if (!*way[depth]) {
+        if (!depth) {
+            return;
         }
+        depth--;                /* the last one that exists */
+    }
+    while (!(*way[depth])->used) {
         free(*way[depth]);
         *way[depth] = NULL;
         e->table_blocks -= NODE_BLOCKS;
-        if (depth) {
-            (*way[depth - 1])->used--;
+        if (!depth) {
+            return;
         }
+        depth--;
+        (*way[depth])->used--;
     }
 }
 

@@ -45,7 +45,9 @@ static bool fill_mr(struct call *c)
 	req->access_flags = access_flags();
 	if (req->access_flags & IBV_ACCESS_ON_DEMAND && one_in(3)) {
 		/* All memory of the process. */
-		req->start = req->hca_va = iova = 0;
+		iova = 0;
+		req->start = 0;
+		req->hca_va = 0;
 		req->length = UINT64_MAX;
 		length = 1ull << 40;
 	}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * qhca_ib.ko: on-demand paging: regions and their page faults. The device sends an event when a QP
- * needs a page. Then it is asked which pages all its halves need, they are provided, and the QP goes
- * on.
+ * needs a page. Then it is asked which pages the QP needs, they are provided, and the QP goes on.
  */
 #include "odp.h"
 
