@@ -32,7 +32,7 @@ OTHER = {"REG_MR", "DB_CAPS_PAGES", "DB_CAPS_LOG_STRIDE", "DB_LOG_STRIDE_MAX",
          "DB_INDEX", "DB_KIND", "CMD_CAPS_LOG_MAX", "ACCESS_MASK", "FATAL_NONE",
          "CNT_MAX", "WR_MAX"}
 CQE_FLAGS = ("SQ", "GRH", "IMM", "INV", "SOLICITED", "IPV4", "VLAN", "SRQ",
-             "CSUM_OK", "XRC")
+             "CSUM_OK", "XRC", "HASH", "HASH_L4")
 # These are in a sentence, or in a row of something else; hexadecimal from 16 on.
 PROSE = {
     "WQE_": "{value} {name}",

@@ -101,6 +101,7 @@ struct vhca_memory {
     struct vhca_table pd;       /* users of a PD are MRs, MWs, SRQs and QPs */
     struct vhca_table mr;
     uint32_t num_mw;            /* objects in mr that are windows */
+    uint32_t num_odp;           /* and that are regions of type ODP */
     struct vhca_mr reserved_mr;         /* the region of QHCA_RESERVED_LKEY */
     struct vhca_mr null_mr;             /* the region of QHCA_NULL_LKEY */
     struct vhca_miss miss;

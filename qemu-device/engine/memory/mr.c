@@ -26,6 +26,7 @@ bool vhca_mr_add_key(struct qhca_engine *e, struct vhca_mr *mr)
     }
     mr->key = number << 8 | (e->ops->random(e->opaque) & 0xff);
     mr->pd->users++;
+    e->memory->num_odp += !mr->window && mr->type == QHCA_MR_ODP;
     return true;
 }
 
@@ -239,6 +240,7 @@ void vhca_mr_del_key(struct qhca_engine *e, struct vhca_mr *mr)
 {
     vhca_table_del(&e->memory->mr, mr->key >> 8);
     mr->pd->users--;
+    e->memory->num_odp -= !mr->window && mr->type == QHCA_MR_ODP;
 }
 
 static void free_mr(struct qhca_engine *e, struct vhca_mr *mr)

@@ -150,6 +150,7 @@ static void enlist_mr(struct qhca_engine *e, void *obj, uint32_t number)
     vhca_list_init(&mr->bound);
     mr->pd->users++;
     e->memory->num_mw += mr->window != 0;
+    e->memory->num_odp += !mr->window && mr->type == QHCA_MR_ODP;
 }
 
 static const struct vhca_snap_kind mr_kind = {

@@ -52,5 +52,8 @@ enum vhca_mem_result vhca_scatter(struct qhca_engine *e,
         at = roce_piece(p, i, done);
         result = vhca_segs_write(e, user, segs, n, off + done, at.base, at.len);
     }
-    return p->num_psn == 1 ? vhca_write_counted(e, result) : result;
+    if (p->num_psn == 1 && result != QHCA_MEM_OK) {
+        vhca_write_counted(e, result);
+    }
+    return result;
 }

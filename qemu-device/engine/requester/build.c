@@ -2,17 +2,6 @@
 /* qhca engine: requester, building the packet at the cursor. */
 #include "requester.h"
 
-/*
- * A READ longer than this many packets is requested in pieces: PSNs are
- * compared in half windows of 2^23, so no request may span as many (D-003).
- */
-#define READ_PIECE          65536u
-/*
- * A READ to pages that may be absent asks for no more than this many bytes at
- * once, after looking at them: what arrives for an absent page is lost.
- */
-#define PAGED_PIECE         (1u << 20)
-
 /* Whether to request an ACK with the @n packets being built (D-010). */
 static bool ask_for_ack(const struct vhca_qp *qp, uint32_t n, bool last)
 {
@@ -81,12 +70,6 @@ static enum vhca_mem_result build_data(struct qhca_engine *e,
            vhca_swr_gather(e, qp, wr, off, vhca_burst_payload(burst, len), len);
 }
 
-uint32_t vhca_read_piece(const struct vhca_qp *qp, const struct vhca_swr *wr)
-{
-    return MIN_OF(wr->num_psn - psn_add(qp->req.snd_psn, -wr->first_psn),
-                  wr->paged ? PAGED_PIECE / qp->mtu : READ_PIECE);
-}
-
 /* Build the request of a READ, or of what is missing of it (D-006). */
 static void build_read(const struct vhca_qp *qp, const struct vhca_swr *wr,
                        struct roce_packet *p)
@@ -133,9 +116,8 @@ static enum vhca_mem_result probe_result(struct qhca_engine *e,
     uint32_t n = psn_add(qp->req.snd_psn, -wr->first_psn);
     uint64_t off = (uint64_t)n * qp->mtu;
 
-    return !wr->paged ? QHCA_MEM_OK :
-           vhca_segs_probe(e, &qp->user, wr->seg, wr->num_seg, off,
-                           MIN_OF(wr->length - off, (uint64_t)PAGED_PIECE));
+    return vhca_segs_probe(e, &qp->user, wr->seg, wr->num_seg, off,
+                           MIN_OF(wr->length - off, (uint64_t)QHCA_PAGED_PIECE));
 }
 
 /* Build a datagram; its sender learns only that it has been sent. */
@@ -170,10 +152,10 @@ bool vhca_requester_next(struct qhca_engine *e, struct vhca_qp *qp,
     burst->p.psn = r->snd_psn;
     if (vhca_swr_is(wr, QHCA_RULE_READ)) {
         build_read(qp, wr, &burst->p);
-        result = probe_result(e, qp, wr);
+        result = wr->paged ? probe_result(e, qp, wr) : QHCA_MEM_OK;
     } else if (vhca_swr_is(wr, QHCA_RULE_BARE)) {
         build_bare(qp, wr, &burst->p);
-        result = probe_result(e, qp, wr);
+        result = wr->paged ? probe_result(e, qp, wr) : QHCA_MEM_OK;
     } else if (vhca_qp_is(qp, QHCA_DATAGRAM)) {
         result = build_datagram(e, qp, wr, burst);
     } else {

@@ -36,7 +36,8 @@ static bool buffers_ok(struct qhca_engine *e, struct vhca_qp *qp,
         return true;
     }
     if (vhca_swr_is(wr, QHCA_RULE_HAS_RESULT)) {
-        wr->paged = vhca_segs_paged(e, wr->seg, wr->num_seg);
+        wr->paged = e->memory->num_odp &&
+                    vhca_segs_paged(e, wr->seg, wr->num_seg);
         return vhca_segs_check(e, &qp->user, wr->seg, wr->num_seg,
                                QHCA_ACCESS_LOCAL_WRITE);
     }

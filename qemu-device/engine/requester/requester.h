@@ -15,6 +15,16 @@
 #define QHCA_ACKREQ_EVERY   16u
 /* Timeouts in a row that do not count, with a share of one percent. */
 #define QHCA_MAX_GRACES     100u
+/*
+ * A READ longer than this many packets is requested in pieces: PSNs are
+ * compared in half windows of 2^23, so no request may span as many (D-003).
+ */
+#define QHCA_READ_PIECE     65536u
+/*
+ * A READ to pages that may be absent asks for no more than this many bytes at
+ * once, after looking at them: what arrives for an absent page is lost.
+ */
+#define QHCA_PAGED_PIECE    (1u << 20)
 
 /*
  * struct vhca_swr - a send work request that has been started: the only copy of
@@ -131,7 +141,12 @@ void vhca_swr_view(struct qhca_engine *e, struct vhca_qp *qp,
 bool vhca_requester_next(struct qhca_engine *e, struct vhca_qp *qp,
                          uint32_t max, struct vhca_burst *burst);
 /* Return the PSNs, from the cursor on, that one READ request asks for. */
-uint32_t vhca_read_piece(const struct vhca_qp *qp, const struct vhca_swr *wr);
+static inline uint32_t vhca_read_piece(const struct vhca_qp *qp,
+                                       const struct vhca_swr *wr)
+{
+    return MIN_OF(wr->num_psn - psn_add(qp->req.snd_psn, -wr->first_psn),
+                  wr->paged ? QHCA_PAGED_PIECE / qp->mtu : QHCA_READ_PIECE);
+}
 /*
  * Packets between the oldest unacknowledged one and the cursor. What the peer
  * will send does not count: max_rd_atomic limits READs, however long they are.

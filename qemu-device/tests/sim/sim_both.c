@@ -148,8 +148,8 @@ void sim_both_faults(struct sim *s)
     struct sim_qp *q = &s->qp[0];
     char text[120];
 
-    if (!s->seen || sim_drains(s->kind)) {
-        return;                 /* SQD would drain different WRs */
+    if (!s->seen || sim_drains(s->kind) || s->paged) {
+        return;                 /* SQD would drain, and pages delay, others */
     }
     sim_stream(s, SIM_STREAM_BOTH);
     if (!one_in(s, 3)) {
@@ -220,6 +220,7 @@ static void forget(const struct sim *s, uint64_t *cnt)
         cnt[QHCA_CNT_PAGE_FAULT] = cnt[QHCA_CNT_TIMEOUT] = 0;
         cnt[QHCA_CNT_TX_RNR_NAK] = cnt[QHCA_CNT_RX_RNR_NAK] = 0;
         cnt[QHCA_CNT_TX_NAK_SEQ] = cnt[QHCA_CNT_RX_NAK_SEQ] = 0;
+        cnt[QHCA_CNT_BAD_CMD] = 0;
     }
     if (s->lossy) {
         /*
