@@ -117,7 +117,8 @@ static enum vhca_mem_result probe_result(struct qhca_engine *e,
     uint64_t off = (uint64_t)n * qp->mtu;
 
     return vhca_segs_probe(e, &qp->user, wr->seg, wr->num_seg, off,
-                           MIN_OF(wr->length - off, (uint64_t)QHCA_PAGED_PIECE));
+                           MIN_OF(wr->length - off,
+                                  (uint64_t)QHCA_PAGED_PIECE));
 }
 
 /* Build a datagram; its sender learns only that it has been sent. */

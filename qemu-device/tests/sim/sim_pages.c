@@ -79,6 +79,10 @@ void sim_pages_setup(struct sim *s, unsigned i)
 {
     struct node *n = &s->node[i];
 
+    /* Time passes there while a command waits, and nobody answers. */
+    if (s->seen && n->g->limited) {
+        s->paged = s->lossy = false;
+    }
     if (!s->paged) {
         return;
     }
