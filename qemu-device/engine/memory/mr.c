@@ -30,17 +30,12 @@ bool vhca_mr_add_key(struct qhca_engine *e, struct vhca_mr *mr)
     return true;
 }
 
-/*
- * Check the range of a region of type MEM, and its offset in the first block.
- */
-static int check_translation(const struct qhca_cmd_reg_mr *r)
+/* Check where a region begins: its range, and its offset in the first block. */
+static int check_place(const struct qhca_cmd_reg_mr *r)
 {
     uint64_t iova = le64toh(r->iova);
     uint64_t length = le64toh(r->length);
 
-    if (length > QHCA_MAX_MR_SIZE) {
-        return QHCA_ERR_LIMIT;
-    }
     if ((length && length - 1 > UINT64_MAX - iova) ||
         r->buf.block_shift > QHCA_BLOCK_SHIFT_MAX ||
         le32toh(r->offset) >= 1ull << r->buf.block_shift) {
@@ -49,21 +44,23 @@ static int check_translation(const struct qhca_cmd_reg_mr *r)
     return QHCA_OK;
 }
 
-/* The same for type ODP, whose pages come later. */
+/* For type MEM; the import of its memory checks the blocks. */
+static int check_translation(const struct qhca_cmd_reg_mr *r)
+{
+    return le64toh(r->length) > QHCA_MAX_MR_SIZE ? QHCA_ERR_LIMIT :
+                                                   check_place(r);
+}
+
+/* For type ODP, whose pages come later. */
 static int check_odp(const struct qhca_cmd_reg_mr *r)
 {
-    uint64_t iova = le64toh(r->iova), length = le64toh(r->length);
+    uint64_t length = le64toh(r->length);
 
     if (!length || length > QHCA_ODP_SIZE_MAX - le32toh(r->offset)) {
         return QHCA_ERR_LIMIT;
     }
-    if (length - 1 > UINT64_MAX - iova ||
-        r->buf.block_shift < QHCA_BLOCK_SHIFT_MIN ||
-        r->buf.block_shift > QHCA_BLOCK_SHIFT_MAX ||
-        le32toh(r->offset) >= 1ull << r->buf.block_shift) {
-        return QHCA_ERR_PARAM;
-    }
-    return QHCA_OK;
+    return r->buf.block_shift < QHCA_BLOCK_SHIFT_MIN ? QHCA_ERR_PARAM :
+                                                       check_place(r);
 }
 
 /* For a region of type FAST the length is a number of blocks. */
@@ -96,6 +93,13 @@ int vhca_mr_check_reg(const struct qhca_cmd_reg_mr *r)
     }
 }
 
+static void set_place(struct vhca_mr *mr, const struct qhca_cmd_reg_mr *r)
+{
+    mr->iova = le64toh(r->iova);
+    mr->length = le64toh(r->length);
+    mr->offset = le32toh(r->offset);
+}
+
 /* Import the memory of the command; on success it belongs to @mr. */
 static int set_translation(struct qhca_engine *e, struct vhca_cmd_ctx *c,
                            struct vhca_mr *mr)
@@ -103,23 +107,12 @@ static int set_translation(struct qhca_engine *e, struct vhca_cmd_ctx *c,
     const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;
     int status;
 
-    mr->iova = le64toh(r->iova);
-    mr->length = le64toh(r->length);
-    mr->offset = le32toh(r->offset);
+    set_place(mr, r);
     status = vhca_import(e, &c->import[0], &r->buf, mr->offset + mr->length);
     if (status == QHCA_OK) {
         mr->mem = vhca_import_take(&c->import[0]);
     }
     return status;
-}
-
-static int set_odp(struct vhca_mr *mr, const struct qhca_cmd_reg_mr *r)
-{
-    mr->iova = le64toh(r->iova);
-    mr->length = le64toh(r->length);
-    mr->offset = le32toh(r->offset);
-    vhca_pages_init(&mr->pages, mr->offset + mr->length, r->buf.block_shift);
-    return QHCA_OK;
 }
 
 static int init_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c,
@@ -140,7 +133,10 @@ static int init_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c,
         return status;
     }
     if (mr->type == QHCA_MR_ODP) {
-        return set_odp(mr, r);
+        set_place(mr, r);
+        vhca_pages_init(&mr->pages, mr->offset + mr->length,
+                        r->buf.block_shift);
+        return QHCA_OK;
     }
     /*
      * Reserve room for the addresses, so that REG_MR cannot run out of memory.

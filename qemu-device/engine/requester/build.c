@@ -165,9 +165,7 @@ bool vhca_requester_next(struct qhca_engine *e, struct vhca_qp *qp,
     if (result == QHCA_MEM_FAULT) {
         vhca_requester_park(e, qp);
     } else if (result != QHCA_MEM_OK) {
-        wr->fail = QHCA_WC_LOC_PROT_ERR;
-        r->stopped = true;
-        vhca_sq_fail_oldest(e, qp);
+        vhca_sq_fail_wr(e, qp, wr, QHCA_WC_LOC_PROT_ERR);
     }
     return result == QHCA_MEM_OK;
 }

@@ -100,6 +100,14 @@ void vhca_sq_fail_oldest(struct qhca_engine *e, struct vhca_qp *qp)
     }
 }
 
+void vhca_sq_fail_wr(struct qhca_engine *e, struct vhca_qp *qp,
+                     struct vhca_swr *wr, enum qhca_cqe_status status)
+{
+    wr->fail = (uint8_t)status;
+    qp->req.stopped = true;
+    vhca_sq_fail_oldest(e, qp);
+}
+
 void vhca_sq_flush_one(struct qhca_engine *e, struct vhca_qp *qp)
 {
     struct vhca_swr unread = { 0 };

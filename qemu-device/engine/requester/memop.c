@@ -29,10 +29,10 @@ void vhca_memop_step(struct qhca_engine *e, struct vhca_qp *qp)
 
     vhca_spend(e, 1);
     if (!wr->executed) {
-        wr->fail = (uint8_t)execute(e, qp, wr);
-        if (wr->fail) {
-            r->stopped = true;
-            vhca_sq_fail_oldest(e, qp);
+        enum qhca_cqe_status status = execute(e, qp, wr);
+
+        if (status != QHCA_WC_SUCCESS) {
+            vhca_sq_fail_wr(e, qp, wr, status);
             return;
         }
         wr->executed = true;

@@ -120,8 +120,7 @@ static void start_wqe(struct qhca_engine *e, struct vhca_qp *qp)
     }
     if (wr->fail) {
         wr->num_psn = 0;
-        r->stopped = true;
-        vhca_sq_fail_oldest(e, qp);
+        vhca_sq_fail_wr(e, qp, wr, (enum qhca_cqe_status)wr->fail);
         return;
     }
     r->next_psn = psn_add(r->next_psn, wr->num_psn);

@@ -246,6 +246,12 @@ void vhca_sq_complete(struct qhca_engine *e, struct vhca_qp *qp);
  */
 void vhca_sq_fail(struct qhca_engine *e, struct vhca_qp *qp,
                   enum qhca_cqe_status status);
+/*
+ * @wr has failed: it completes with @status once it is the oldest. Until then
+ * nothing is started behind it.
+ */
+void vhca_sq_fail_wr(struct qhca_engine *e, struct vhca_qp *qp,
+                     struct vhca_swr *wr, enum qhca_cqe_status status);
 /* Fail the oldest send WR if it was found bad while others were before it. */
 void vhca_sq_fail_oldest(struct qhca_engine *e, struct vhca_qp *qp);
 /* Complete the oldest send WR, started or not, with a flush error. */

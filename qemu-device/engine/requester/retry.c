@@ -126,9 +126,8 @@ void vhca_requester_resume(struct qhca_engine *e, struct vhca_qp *qp, bool deny)
     r->page_wait = false;
     vhca_requester_timer(e, qp);
     if (deny && f->at - qp->sq.ci < qp->sq.next - qp->sq.ci) {
-        vhca_swr_at(qp, f->at)->fail = f->why;
-        r->stopped = true;
-        vhca_sq_fail_oldest(e, qp);
+        vhca_sq_fail_wr(e, qp, vhca_swr_at(qp, f->at),
+                        (enum qhca_cqe_status)f->why);
     }
     vhca_qp_schedule(e, qp);
 }

@@ -17,12 +17,13 @@ int odp_reg(struct guest *g, uint32_t pdn, uint64_t iova, uint64_t len,
 }
 
 struct odp odp_create(struct guest *g, uint32_t pdn, uint64_t addr,
-                      uint64_t len, unsigned access)
+                      uint64_t len)
 {
     struct odp o = { .g = g, .flags = ODP_ALL };
     unsigned offset = addr & (QHCA_PAGE_SIZE - 1);
 
-    REQUIRE(odp_reg(g, pdn, addr, len, offset, 12, access, &o.key) == QHCA_OK);
+    REQUIRE(odp_reg(g, pdn, addr, len, offset, 12, ODP_ACCESS,
+                    &o.key) == QHCA_OK);
     o.base = addr - offset;
     o.num = (offset + len + QHCA_PAGE_SIZE - 1) / QHCA_PAGE_SIZE;
     return o;

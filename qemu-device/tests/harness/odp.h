@@ -21,10 +21,15 @@ struct odp {
 };
 
 #define ODP_ALL (QHCA_PAGE_READ | QHCA_PAGE_WRITE)
+#define ODP_ACCESS \
+    (REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_MW_BIND)
 
-/* A region of @len bytes at @addr, which is also its iova; no page is there. */
+/*
+ * A region of @len bytes at @addr, which is also its iova, with ODP_ACCESS; no
+ * page is there.
+ */
 struct odp odp_create(struct guest *g, uint32_t pdn, uint64_t addr,
-                      uint64_t len, unsigned access);
+                      uint64_t len);
 /* REG_MR with type ODP; returns its status. */
 int odp_reg(struct guest *g, uint32_t pdn, uint64_t iova, uint64_t len,
             unsigned offset, unsigned shift, unsigned access, uint32_t *key);

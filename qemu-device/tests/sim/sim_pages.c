@@ -6,8 +6,6 @@
  */
 #include "sim.h"
 
-#define ACCESS  (REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_MW_BIND)
-
 void sim_pages_draw(struct sim *s)
 {
     uint64_t rng = s->rng;
@@ -87,7 +85,7 @@ void sim_pages_setup(struct sim *s, unsigned i)
         return;
     }
     CHECK_EQ(guest_cmd_obj(n->g, QHCA_CMD_DEREG_MR, n->mr.key), QHCA_OK);
-    s->odp[i] = odp_create(n->g, n->pdn, n->mr.addr, SIM_REGION, ACCESS);
+    s->odp[i] = odp_create(n->g, n->pdn, n->mr.addr, SIM_REGION);
     n->mr.key = s->odp[i].key;
     s->net->on_step = on_step;
     s->net->opaque = s;

@@ -7,7 +7,6 @@
 #include "harness/odp.h"
 #include "harness/snapshot.h"
 
-#define ACCESS  (REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_MW_BIND)
 #define HALF    (NODE_MEM / 2)
 #define PAGE    QHCA_PAGE_SIZE
 
@@ -16,7 +15,7 @@ static struct odp odp;
 static void start_odp(const struct rc_opts *o)
 {
     start_pair(o);
-    odp = odp_create(g, node.pdn, node.mr.addr, NODE_MEM, ACCESS);
+    odp = odp_create(g, node.pdn, node.mr.addr, NODE_MEM);
 }
 
 /* ---- messages ---- */

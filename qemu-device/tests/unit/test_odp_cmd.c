@@ -4,7 +4,6 @@
 #include "harness/odp.h"
 #include "harness/snapshot.h"
 
-#define ACCESS  (REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_MW_BIND)
 #define PAGE    QHCA_PAGE_SIZE
 
 static struct odp odp;
@@ -16,7 +15,7 @@ static void commands(void)
     uint32_t key;
 
     start_pair(&RC_OPTS);
-    odp = odp_create(g, node.pdn, node.mr.addr, NODE_MEM, ACCESS);
+    odp = odp_create(g, node.pdn, node.mr.addr, NODE_MEM);
     CHECK_EQ(odp_reg(g, node.pdn, 0, 0, 0, 12, 0, &key), QHCA_ERR_LIMIT);
     CHECK_EQ(odp_reg(g, node.pdn, 0, QHCA_ODP_SIZE_MAX, 1, 12, 0, &key),
              QHCA_ERR_LIMIT);
@@ -70,7 +69,7 @@ static void sparse(void)
 
     start_node();
     big.g = g;
-    REQUIRE(odp_reg(g, node.pdn, 0, QHCA_ODP_SIZE_MAX, 0, 12, ACCESS,
+    REQUIRE(odp_reg(g, node.pdn, 0, QHCA_ODP_SIZE_MAX, 0, 12, ODP_ACCESS,
                     &big.key) == QHCA_OK);
     before = blocks_held();
     for (unsigned i = 0; i < ARRAY_SIZE(at); i++) {

@@ -7,7 +7,6 @@
 #include "harness/odp.h"
 #include "harness/xrc.h"
 
-#define ACCESS  (REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_MW_BIND)
 #define HALF    (NODE_MEM / 2)
 #define GRH     40
 
@@ -18,7 +17,7 @@ static void start_odp(uint8_t type)
     struct rc_opts o = opts_of(type);
 
     start_pair(&o);
-    odp = odp_create(g, node.pdn, node.mr.addr, NODE_MEM, ACCESS);
+    odp = odp_create(g, node.pdn, node.mr.addr, NODE_MEM);
 }
 
 static void recv_odp(struct rc_qp *q, uint64_t wr_id, uint32_t len)
@@ -135,7 +134,7 @@ static void srq_datagram(void)
     struct qhca_srqc c;
 
     start_node();
-    odp = odp_create(g, node.pdn, node.mr.addr, NODE_MEM, ACCESS);
+    odp = odp_create(g, node.pdn, node.mr.addr, NODE_MEM);
     srq = srq_create(&node, node.pdn, 3, 2);
     o.srqn = srq.srqn;
     qp = rc_scripted(&node, &o, &far);
@@ -157,7 +156,7 @@ static void srq_reliable(void)
     struct rc_wr wr;
 
     start_shared(3, 2, 2, &RC_OPTS);
-    odp = odp_create(g, node.pdn, node.mr.addr, NODE_MEM, ACCESS);
+    odp = odp_create(g, node.pdn, node.mr.addr, NODE_MEM);
     sge = (struct qhca_seg_le) { node.mr.addr + HALF, 9000, odp.key };
     srq_put(&srq, 9, 1, &sge);
     srq_ring(&srq);
@@ -180,7 +179,7 @@ static void xrc(void)
     struct xrc *x = xrc_loop();
     struct qhca_seg_le sge;
 
-    odp = odp_create(g, x->pdn[1], x->mr[1].addr, 4096, ACCESS);
+    odp = odp_create(g, x->pdn[1], x->mr[1].addr, 4096);
     sge = (struct qhca_seg_le) { x->mr[1].addr, 4096, odp.key };
     srq_put(&x->srq[1], 9, 1, &sge);
     srq_ring(&x->srq[1]);
