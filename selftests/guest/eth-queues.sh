@@ -101,13 +101,16 @@ rss_table()
 # The key of the published test vectors, and another.
 RSS_KEY=6d:5a:56:da:25:5b:0e:c2:41:67:25:3d:43:a3:8f:b0:d0:ca:2b:cb:ae:7b:30:b4:77:cb:2d:a3:80:30:f2:0c:6a:42:b7:3b:be:ac:01:fa
 
+# The rows of the table. (The key is bytes in hexadecimal, with a colon between them.)
+rss_rows() { ethtool -x "$QHCA_IF" | grep -E '^ *[0-9]+: '; }
+
 rss_key()
 {
 	local table
-	table=$(ethtool -x "$QHCA_IF" | grep -E '^ *[0-9]+:')
+	table=$(rss_rows)
 	ethtool -X "$QHCA_IF" hkey "$RSS_KEY" && ethtool -x "$QHCA_IF" | grep -x "$RSS_KEY" &&
 		check_flows 50 || return 1
-	same "table" "$(ethtool -x "$QHCA_IF" | grep -E '^ *[0-9]+:')" "$table" || return 1
+	same "table" "$(rss_rows)" "$table" || return 1
 	! ethtool -X "$QHCA_IF" hfunc xor 2>/dev/null || return 1
 	ethtool -X "$QHCA_IF" hkey "${RSS_KEY//6/1}" && check_flows 20
 }
