@@ -12,6 +12,7 @@
 #define QHCA_CMD_H
 
 #include "base.h"
+#include "flow.h"
 #include "mr.h"
 #include "qp.h"
 #include "queues.h"
@@ -340,6 +341,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_ODP		0x200000ull	/* regions of type ODP, and page faults */
 #define QHCA_CAP_NO_OWN_MCAST	0x400000ull	/* QHCA_QP_FLAG_NO_OWN_MCAST */
 #define QHCA_CAP_SG_GAPS	0x800000ull	/* REG_MR with a list of pieces */
+#define QHCA_CAP_RAW		0x2000000ull	/* QPs of type RAW, flow rules and spreads */
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */

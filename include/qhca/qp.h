@@ -11,6 +11,7 @@ enum qhca_qp_type {
 	QHCA_QPT_RC = 2,
 	QHCA_QPT_UC = 3,
 	QHCA_QPT_UD = 4,
+	QHCA_QPT_RAW = 8,	/* Ethernet frames; needs QHCA_CAP_RAW */
 	QHCA_QPT_XRC_INI = 9,	/* sends only */
 	QHCA_QPT_XRC_TGT = 10,	/* receives only, from the SRQs of its XRC domain */
 };
@@ -21,7 +22,7 @@ enum qhca_qp_type {
 #define QHCA_TYPES_RELIABLE	(QHCA_TYPES_RC | 1u << QHCA_QPT_XRC_INI)
 #define QHCA_TYPES_CONNECTED	(QHCA_TYPES_RELIABLE | 1u << QHCA_QPT_UC)
 #define QHCA_TYPES_NOT_GSI	(QHCA_TYPES_CONNECTED | 1u << QHCA_QPT_UD)
-#define QHCA_TYPES_ANY		(QHCA_TYPES_NOT_GSI | 1u << QHCA_QPT_GSI)
+#define QHCA_TYPES_ANY		(QHCA_TYPES_NOT_GSI | 1u << QHCA_QPT_GSI | 1u << QHCA_QPT_RAW)
 
 #define QHCA_QPN_GSI		1
 #define QHCA_QPN_MCAST		QHCA_OBJ_MASK	/* destination QPN of multicast packets */

@@ -63,6 +63,7 @@ enum qhca_wr_opcode {
 #define QHCA_WQE_SOLICITED	0x02	/* set BTH.SE */
 #define QHCA_WQE_FENCE		0x04	/* wait for all earlier READs, atomics and FLUSHes */
 #define QHCA_WQE_INLINE		0x08	/* the data is in the WQE */
+#define QHCA_WQE_CSUM		0x10	/* RAW: fill in the checksums of IPv4, TCP and UDP */
 
 /* Guarantees of a FLUSH for the writes before it; same bits as in the packet. */
 #define QHCA_FLUSH_GLOBAL	0x01	/* visible to all */
@@ -205,7 +206,7 @@ enum qhca_cqe_status {
 #define QHCA_CQE_IPV4		0x0020	/* UD: the GRH holds an IPv4 header */
 #define QHCA_CQE_VLAN		0x0040	/* @vlan_tci is valid */
 #define QHCA_CQE_SRQ		0x0080	/* @wqe_index is an index of the SRQ */
-#define QHCA_CQE_CSUM_OK	0x0100	/* Ethernet RX: IP, TCP and UDP checksums are correct */
+#define QHCA_CQE_CSUM_OK	0x0100	/* RAW, Ethernet RX: IP, TCP and UDP checksums are right */
 #define QHCA_CQE_XRC		0x0200	/* @srqn is valid; @qpn may be another process's */
 #define QHCA_CQE_HASH		0x0400	/* Ethernet RX: @hash is valid */
 #define QHCA_CQE_HASH_L4	0x0800	/* @hash is of ports, too */
@@ -219,6 +220,7 @@ enum qhca_cqe_status {
  * @imm: immediate data in network order, if QHCA_CQE_IMM
  * @inv_key: key the peer invalidated, if QHCA_CQE_INV
  * @hash: Toeplitz hash of the addresses, if QHCA_CQE_HASH
+ * @flow_tag: RAW: the tag of the flow rule
  * @src_qp: sender's QPN (UD)
  * @wqe_index: free-running index of the WQE; all earlier ones of that queue are complete, too (in
  *             an SRQ only this one, see hardware.rst)
@@ -238,6 +240,7 @@ struct qhca_cqe {
 		__be32	imm;
 		__le32	inv_key;
 		__le32	hash;
+		__le32	flow_tag;
 	};
 	__le32	src_qp;
 	__le32	wqe_index;

@@ -306,7 +306,7 @@ struct qhca_holding {
     uint32_t max, used;
 };
 
-#define QHCA_MAX_HOLDINGS   32
+#define QHCA_MAX_HOLDINGS   40
 
 /*
  * List all memory of the engine, kind by kind; returns how many kinds there

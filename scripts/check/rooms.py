@@ -26,14 +26,14 @@ TESTS = os.path.join(TOP, 'qemu-device/tests')
 DRIVER = os.path.join(TOP, 'drivers/net/ethernet/qhca')
 # From the bottom layer up; Documentation/architecture.rst says what each is for.
 ROOMS = ('.', 'wire', 'core', 'shadow', 'faults', 'memory', 'events', 'port', 'qp', 'rq',
-         'requester', 'responder', 'link', 'eth', 'qps', 'cmd', 'device')
+         'requester', 'responder', 'link', 'eth', 'raw', 'qps', 'cmd', 'device')
 # What QEMU and the tests may include.
 PUBLIC = {'engine.h', 'trace.def'}
 # Pointers by which a room calls what it does not know: timers that are due, which only the run
 # loop asks for, and what a saved state consists of.
 DOORS = {'fn', 'walk_one', 'enlist', 'number', 'find'}
 STRANGERS = {('responder', 'requester'), ('eth', 'requester'), ('eth', 'responder'),
-             ('eth', 'link')}
+             ('eth', 'link'), ('raw', 'link')}
 
 
 def may_use(room, other):

@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 sys.path.append(os.path.join(TOP, 'qemu-device/qtest'))
 import contract
 
-HEADERS = ('base.h', 'regs.h', 'cmd.h', 'mr.h', 'qp.h', 'queues.h', 'counters.h')
+HEADERS = ('base.h', 'regs.h', 'cmd.h', 'flow.h', 'mr.h', 'qp.h', 'queues.h', 'counters.h')
 SPEC = 'Documentation/hardware.rst'
 
 # The tables of SPEC with offsets and sizes, by the title of their last column. Those
@@ -39,6 +39,9 @@ TABLES = {
     'by opcode': 'qhca_sq_wqe',
     'Ethernet WQE': 'qhca_eth_wqe',
     'RSS table': 'qhca_rss',
+    'key of a flow rule': 'qhca_flow_key',
+    'flow rule': 'qhca_flow',
+    'spread': 'qhca_spread',
     'doorbells in memory': 'qhca_shadow',
 }
 PACKETS = {'MaskETH, in network order'}

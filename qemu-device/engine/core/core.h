@@ -54,6 +54,7 @@ struct qhca_engine {
     struct vhca_qps *qps;
     struct vhca_rqs *rqs;
     struct vhca_eth *eth;
+    struct vhca_raw *raw;
     struct vhca_cmdq *cmdq;
     struct vhca_shadows *shadows;
     struct vhca_device *device;

@@ -8,6 +8,7 @@
 
 #include "../cmd/cmd.h"
 #include "../eth/eth.h"
+#include "../raw/raw.h"
 #include "../shadow/shadow.h"
 
 /*

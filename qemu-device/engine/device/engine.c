@@ -19,6 +19,7 @@ struct house {
     struct vhca_qps qps;
     struct vhca_rqs rqs;
     struct vhca_eth eth;
+    struct vhca_raw raw;
     struct vhca_cmdq cmdq;
     struct vhca_shadows shadows;
     struct vhca_device device;
@@ -110,7 +111,7 @@ static const struct vhca_room device_room = {
 const struct vhca_room *const vhca_rooms[] = {
     &vhca_core_room, &vhca_faults_room, &vhca_memory_room, &vhca_events_room,
     &vhca_rq_room, &vhca_port_room, &vhca_qp_room, &vhca_eth_room,
-    &vhca_qps_room, &device_room, NULL
+    &vhca_raw_room, &vhca_qps_room, &device_room, NULL
 };
 
 #define NUM_ROOMS   (ARRAY_SIZE(vhca_rooms) - 1)
@@ -161,6 +162,7 @@ static struct qhca_engine *build(void)
     h->engine.qps = &h->qps;
     h->engine.rqs = &h->rqs;
     h->engine.eth = &h->eth;
+    h->engine.raw = &h->raw;
     h->engine.cmdq = &h->cmdq;
     h->engine.shadows = &h->shadows;
     h->engine.device = &h->device;

@@ -65,6 +65,37 @@ static bool eth_accepts(const struct vhca_port *port, const uint8_t *dmac)
            in_mcast_list(port, dmac);
 }
 
+/* Deliver a frame that is not RoCE, or not for this port's GIDs. */
+static void ethernet(struct qhca_engine *e, const struct frame_headers *p,
+                     const uint8_t *frame, size_t len)
+{
+    bool accepted = eth_accepts(e->port, frame), csum_ok;
+
+    if (!accepted && !e->raw->flow.used) {
+        return;
+    }
+    csum_ok = vhca_csum_verify(frame, len, p->l3, p->type);
+    if (vhca_flow_rx(e, frame, len, QHCA_FLOW_FIRST, csum_ok)) {
+        return;
+    }
+    if (accepted) {
+        vhca_eth_rx(e, frame, len, csum_ok);
+    } else {
+        vhca_flow_rx(e, frame, len, QHCA_FLOW_REST, csum_ok);
+    }
+}
+
+/*
+ * Deliver a frame that this port has sent for a QP of type RAW: a rule wanted
+ * it. It must not speak for a peer, so it does not reach other QPs.
+ */
+static void from_raw(struct qhca_engine *e, const struct frame_headers *p,
+                     const uint8_t *frame, size_t len)
+{
+    vhca_flow_rx(e, frame, len, QHCA_FLOW_FIRST,
+                 vhca_csum_verify(frame, len, p->l3, p->type));
+}
+
 void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
                 uint32_t from)
 {
@@ -83,11 +114,13 @@ void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
         vhca_count(e, QHCA_CNT_RX_MALFORMED);
         return;
     }
-    if (is_roce(e, &p, frame, from != 0)) {
+    if (from == QHCA_FROM_RAW) {
+        from_raw(e, &p, frame, len);
+    } else if (is_roce(e, &p, frame, from != 0)) {
         vhca_roce_rx(e, frame, len, from);
     } else if (from) {
         vhca_count(e, QHCA_CNT_RX_BAD_ADDR);    /* its GID has been removed */
-    } else if (eth_accepts(e->port, frame)) {
-        vhca_eth_rx(e, frame, len, vhca_csum_verify(frame, len, p.l3, p.type));
+    } else {
+        ethernet(e, &p, frame, len);
     }
 }

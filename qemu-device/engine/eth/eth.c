@@ -133,13 +133,8 @@ static bool is_tagged(const uint8_t *frame)
     return get_be16(frame + 12) == ETHERTYPE_VLAN;
 }
 
-/*
- * Any program can send UDP. From one of the port's GIDs to RoCE's port it would
- * speak for a QP, because peers elsewhere cannot tell the difference. Only
- * devices make aggregates, which may contain such frames.
- */
-static bool speaks_for_qp(const struct qhca_engine *e, const uint8_t *frame,
-                          uint32_t len)
+bool vhca_eth_speaks_for_qp(const struct qhca_engine *e, const uint8_t *frame,
+                            uint32_t len)
 {
     uint8_t gid[16];
 
@@ -200,7 +195,7 @@ static void complete_frame(struct qhca_engine *e, struct vhca_ethq *q,
 enum qhca_cqe_status vhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
                                    uint32_t len)
 {
-    if (speaks_for_qp(e, frame, len)) {
+    if (vhca_eth_speaks_for_qp(e, frame, len)) {
         return QHCA_WC_LOC_QP_OP_ERR;
     }
     if (!vhca_tx(e, frame, len, 0)) {

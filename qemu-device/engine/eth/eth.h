@@ -124,6 +124,13 @@ bool vhca_eth_tx_ready(const struct qhca_engine *e);
 void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                  bool csum_ok);
 /*
+ * Whether a frame speaks for a QP. Any program can send UDP: from one of the
+ * port's GIDs to RoCE's port, peers elsewhere cannot tell the difference. Only
+ * devices make aggregates, which may contain such frames.
+ */
+bool vhca_eth_speaks_for_qp(const struct qhca_engine *e, const uint8_t *frame,
+                            uint32_t len);
+/*
  * Send and count a frame of a send queue, whole or segmented. Fails with
  * LOC_QP_OP_ERR if it speaks for a QP, with GENERAL_ERR if there is no room.
  */

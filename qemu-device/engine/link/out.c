@@ -175,7 +175,7 @@ static bool request(struct qhca_engine *e, struct vhca_qp *qp,
         return false;
     }
     move(e, qp, way, burst);
-    vhca_requester_sent(e, qp, burst);
+    vhca_requester_sent(e, qp, &burst->p);
     return true;
 }
 

@@ -17,12 +17,13 @@ enum {
     QHCA_HAS_XRCD = 0x8,        /* receives by SRQs that packets name */
     QHCA_RELIABLE = 0x10,       /* requests are acknowledged */
     QHCA_DATAGRAM = 0x20,       /* WQEs name peer and address */
+    QHCA_RAW = 0x40,            /* WQEs are Ethernet frames */
 };
 
 /*
  * struct vhca_qp_kind - what a type of QPs consists of
  * @parts: set of the above; empty: no such type
- * @service: SVC_*, part of all its opcodes
+ * @service: SVC_*, part of all its opcodes; 0xff: has no packets
  */
 struct vhca_qp_kind {
     uint8_t parts, service;

@@ -13,6 +13,9 @@ const struct vhca_qp_kind vhca_qp_kinds[QHCA_NUM_QP_TYPES] = {
     [QHCA_QPT_UD] = {
         QHCA_HAS_SQ | QHCA_HAS_RQ | QHCA_MAY_SRQ | QHCA_DATAGRAM, SVC_UD
     },
+    [QHCA_QPT_RAW] = {
+        QHCA_HAS_SQ | QHCA_HAS_RQ | QHCA_MAY_SRQ | QHCA_RAW, 0xff
+    },
     [QHCA_QPT_XRC_INI] = { QHCA_HAS_SQ | QHCA_RELIABLE, SVC_XRC },
     [QHCA_QPT_XRC_TGT] = { QHCA_HAS_XRCD | QHCA_RELIABLE, SVC_XRC },
 };

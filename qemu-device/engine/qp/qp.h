@@ -50,7 +50,7 @@ struct vhca_page_fault {
  * the members that every message needs are together, from @ready to @rsp.
  */
 struct vhca_qp {
-    uint32_t groups;            /* multicast groups it is in */
+    uint32_t groups;            /* multicast groups, rules, spreads it is in */
     uint32_t slot;              /* number in the table, for QP1 not its QPN */
     uint32_t max_inline;
     bool last_wqe_owed;         /* LAST_WQE_REACHED is owed */
@@ -217,6 +217,8 @@ void vhca_cntset_bind(struct vhca_qp *qp, struct vhca_cntset *set);
 
 /* Version of the section of QPs that introduced page faults. */
 #define QHCA_SNAP_ODP   2u
+/* The one that introduced flow rules. */
+#define QHCA_SNAP_FLOWS 3u
 
 /*
  * Walk over a queue; the caller checks its parameters. On load @wq is empty

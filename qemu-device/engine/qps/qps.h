@@ -7,6 +7,7 @@
 #define QHCA_ENGINE_QPS_H
 
 #include "../link/link.h"
+#include "../raw/raw.h"
 
 extern const struct vhca_room vhca_qps_room;
 

@@ -272,6 +272,9 @@ void vhca_qps_walk(struct vhca_snap *s)
     vhca_snap_table(s, &s->e->qps->table, &qp_kind);
     if (!s->bad) {
         walk_groups(s);
+        if (s->version >= QHCA_SNAP_FLOWS) {
+            vhca_raw_walk(s);
+        }
         walk_windows(s);
         vhca_lines_walk(s);
         check_counts(s);

@@ -52,7 +52,7 @@ uint32_t vhca_swr_packets(const struct vhca_qp *qp, const struct vhca_swr *wr)
         return 0;
     }
     /* Atomics (8 bytes) and FLUSH (none) are one packet as well. */
-    return vhca_qp_is(qp, QHCA_DATAGRAM) ?
+    return vhca_qp_is(qp, QHCA_DATAGRAM | QHCA_RAW) ?
            1 : vhca_packets_of(wr->length, qp->mtu);
 }
 
@@ -209,14 +209,14 @@ static void sent_for_good(struct qhca_engine *e, struct vhca_qp *qp)
 }
 
 void vhca_requester_sent(struct qhca_engine *e, struct vhca_qp *qp,
-                         const struct vhca_burst *burst)
+                         const struct roce_packet *p)
 {
     struct vhca_requester *r = &qp->req;
     struct vhca_swr *wr = vhca_swr_at(qp, r->snd_wqe);
     bool opens = r->snd_psn == wr->first_psn;
-    uint32_t n = burst->p.num_psn;
+    uint32_t n = p->num_psn;
 
-    VHCA_ASSERT(burst->p.psn == r->snd_psn);
+    VHCA_ASSERT(p->psn == r->snd_psn);
     if (psn_diff(r->snd_psn, r->max_psn) < 0) {
         vhca_count_qp(e, qp, QHCA_CNT_RETRANSMIT, 1);
     }
@@ -224,7 +224,7 @@ void vhca_requester_sent(struct qhca_engine *e, struct vhca_qp *qp,
         n = vhca_read_piece(qp, wr);
         r->read_psns += n;
     } else if (!vhca_swr_is(wr, QHCA_RULE_BARE)) {
-        r->unasked = burst->p.ackreq ? 0 : r->unasked + n;
+        r->unasked = p->ackreq ? 0 : r->unasked + n;
     }
     r->snd_psn = psn_add(r->snd_psn, n);
     /* A READ that continues in its middle after a rewind counts as well. */

@@ -168,11 +168,11 @@ uint32_t vhca_swr_packets(const struct vhca_qp *qp, const struct vhca_swr *wr);
  */
 bool vhca_requester_poll(struct qhca_engine *e, struct vhca_qp *qp);
 /*
- * Advance the cursor after @burst has been sent. For an unreliable service this
- * can complete the WR, and its owner may then reuse the buffers.
+ * Advance the cursor after the packets in @p have been sent. For an unreliable
+ * service this can complete the WR, and its owner may then reuse the buffers.
  */
 void vhca_requester_sent(struct qhca_engine *e, struct vhca_qp *qp,
-                         const struct vhca_burst *burst);
+                         const struct roce_packet *p);
 /* Leave the memory for send WRs to others, if no WR is outstanding. */
 void vhca_requester_rest(struct qhca_engine *e, struct vhca_qp *qp);
 /* Drop all send WRs, without CQEs. */

@@ -130,7 +130,8 @@ static void walk_swr(struct vhca_snap *s, const struct vhca_qp *qp,
         walk_data(s, qp, wr);
     }
     if (!s->bad && wr->num_psn) {
-        vhca_snap_check(s, (qp->mtu || vhca_qp_is(qp, QHCA_DATAGRAM)) &&
+        vhca_snap_check(s, (qp->mtu ||
+                            vhca_qp_is(qp, QHCA_DATAGRAM | QHCA_RAW)) &&
                            wr->num_psn == vhca_swr_packets(qp, wr),
                         "packets of a WR");
     }

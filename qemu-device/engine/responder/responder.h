@@ -72,6 +72,9 @@ void vhca_responder_resume(struct qhca_engine *e, struct vhca_qp *qp,
                            bool deny);
 void vhca_datagram_rx(struct qhca_engine *e, struct vhca_qp *qp,
                       const struct roce_packet *p);
+/* Receive an Ethernet frame for a QP of type RAW; @tag is for the CQE. */
+void vhca_raw_rx(struct qhca_engine *e, struct vhca_qp *qp,
+                 const uint8_t *frame, size_t len, uint32_t tag, bool csum_ok);
 
 /* ---- message.c ---- */
 

@@ -125,21 +125,22 @@ uint32_t vhca_uc_rx(struct qhca_engine *e, struct vhca_qp *qp,
 
 /* ---- datagrams ---- */
 
-/* Scatter GRH and payload. */
+/* Scatter the GRH, if @head, its length, is not 0, and the payload. */
 static enum vhca_mem_result scatter(struct qhca_engine *e, struct vhca_qp *qp,
-                                    const struct roce_packet *p)
+                                    const struct roce_packet *p, size_t head)
 {
     const struct vhca_key_user *user = vhca_recv_user(qp);
     const struct vhca_rwr *rwr = &qp->rsp.rwr;
-    enum vhca_mem_result result;
+    enum vhca_mem_result result = QHCA_MEM_OK;
     uint8_t grh[GRH_LEN];
 
-    roce_grh(p, grh);
-    result = vhca_write_counted(e, vhca_segs_write(e, user, rwr->seg,
-                                                   rwr->num_seg, 0, grh,
-                                                   GRH_LEN));
+    if (head) {
+        roce_grh(p, grh);
+        result = vhca_segs_write(e, user, rwr->seg, rwr->num_seg, 0, grh, head);
+        result = vhca_write_counted(e, result);
+    }
     return result != QHCA_MEM_OK ? result :
-           vhca_scatter(e, user, rwr->seg, rwr->num_seg, GRH_LEN, p);
+           vhca_scatter(e, user, rwr->seg, rwr->num_seg, head, p);
 }
 
 /* Lose a datagram for which a page is absent; its receive WR can be used. */
@@ -165,31 +166,65 @@ static void too_small(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
+/*
+ * Put a datagram, behind a GRH of @head bytes, where the next receive WR says.
+ * Returns whether that WR is to be completed.
+ */
+static bool place(struct qhca_engine *e, struct vhca_qp *qp,
+                  const struct roce_packet *p, size_t head)
+{
+    enum vhca_rx_result result = vhca_rx_take(e, qp);
+    enum vhca_mem_result scattered;
+
+    if (result != QHCA_RX_DONE) {
+        refuse(e, qp, p, result);
+        return false;
+    }
+    if (head + p->payload_len > qp->rsp.rwr.length) {
+        too_small(e, qp, p);
+        return false;
+    }
+    scattered = scatter(e, qp, p, head);
+    if (scattered == QHCA_MEM_FAULT) {
+        lose(e, qp, p);
+    } else if (scattered != QHCA_MEM_OK) {
+        refuse(e, qp, p, QHCA_RX_BUFFER);
+    }
+    return scattered == QHCA_MEM_OK;
+}
+
 void vhca_datagram_rx(struct qhca_engine *e, struct vhca_qp *qp,
                       const struct roce_packet *p)
 {
-    uint64_t total = GRH_LEN + p->payload_len;
-    enum vhca_rx_result result = QHCA_RX_LENGTH;
-    enum vhca_mem_result scattered;
+    if ((p->payload_len + p->pad) & 3 ||
+        p->payload_len > vhca_port_path_mtu(e)) {
+        refuse(e, qp, p, QHCA_RX_LENGTH);
+    } else if (place(e, qp, p, GRH_LEN)) {
+        vhca_recv_complete(e, qp, p, QHCA_CQE_RECV,
+                           (uint32_t)(GRH_LEN + p->payload_len));
+    }
+}
 
-    if (!((p->payload_len + p->pad) & 3) &&
-        p->payload_len <= vhca_port_path_mtu(e)) {
-        result = vhca_rx_take(e, qp);
-    }
-    if (result != QHCA_RX_DONE) {
-        refuse(e, qp, p, result);
+/* States in which frames are taken, a bit each. */
+#define TAKES_FRAMES    (1u << QHCA_QPS_RTR | 1u << QHCA_QPS_RTS | \
+                         1u << QHCA_QPS_SQD | 1u << QHCA_QPS_SQE)
+
+void vhca_raw_rx(struct qhca_engine *e, struct vhca_qp *qp,
+                 const uint8_t *frame, size_t len, uint32_t tag, bool csum_ok)
+{
+    struct roce_packet p = {
+        .opcode = SVC_UD | RC_SEND_ONLY, .num_psn = 1, .payload = frame,
+        .payload_len = len,
+    };
+
+    if (!(TAKES_FRAMES & 1u << qp->state)) {
+        vhca_count_qp(e, qp, QHCA_CNT_RX_BAD_STATE, 1);
         return;
     }
-    if (total > qp->rsp.rwr.length) {
-        too_small(e, qp, p);
-        return;
-    }
-    scattered = scatter(e, qp, p);
-    if (scattered == QHCA_MEM_OK) {
-        vhca_recv_complete(e, qp, p, QHCA_CQE_RECV, (uint32_t)total);
-    } else if (scattered == QHCA_MEM_FAULT) {
-        lose(e, qp, p);
-    } else {
-        refuse(e, qp, p, QHCA_RX_BUFFER);
+    if (place(e, qp, &p, 0)) {
+        vhca_count_qp(e, qp, QHCA_CNT_ETH_RX_PKTS, 1);
+        vhca_count_qp(e, qp, QHCA_CNT_ETH_RX_BYTES, len);
+        vhca_recv_complete_frame(e, qp, (uint32_t)len, tag,
+                                 csum_ok ? QHCA_CQE_CSUM_OK : 0);
     }
 }

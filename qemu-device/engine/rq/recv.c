@@ -175,6 +175,23 @@ void vhca_recv_complete(struct qhca_engine *e, struct vhca_qp *qp,
     complete(e, qp, &cqe, p->solicited);
 }
 
+void vhca_recv_complete_frame(struct qhca_engine *e, struct vhca_qp *qp,
+                              uint32_t byte_len, uint32_t tag, uint16_t flags)
+{
+    struct qhca_cqe cqe = {
+        .opcode = QHCA_CQE_RECV,
+        .byte_len = htole32(byte_len),
+        .flow_tag = htole32(tag),
+        .flags = htole16(flags),
+    };
+
+    VHCA_ASSERT(qp->rsp.rwr.taken);
+    if (!vhca_faults_at(e, QHCA_FAULT_CQE) ||
+        !is_failed(e, qp, QHCA_CQE_RECV)) {
+        complete(e, qp, &cqe, false);
+    }
+}
+
 void vhca_recv_fail(struct qhca_engine *e, struct vhca_qp *qp,
                     enum qhca_cqe_status status)
 {

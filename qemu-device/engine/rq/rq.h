@@ -58,6 +58,9 @@ vhca_recv_user(const struct vhca_qp *qp)
 void vhca_recv_complete(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct roce_packet *p, uint8_t opcode,
                         uint32_t byte_len);
+/* Complete it for an Ethernet frame; @tag of its rule, @flags of the CQE. */
+void vhca_recv_complete_frame(struct qhca_engine *e, struct vhca_qp *qp,
+                              uint32_t byte_len, uint32_t tag, uint16_t flags);
 /* Fail the receive WR in use; the caller decides about the QP. */
 void vhca_recv_fail(struct qhca_engine *e, struct vhca_qp *qp,
                     enum qhca_cqe_status status);

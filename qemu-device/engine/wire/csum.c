@@ -109,3 +109,49 @@ bool vhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
         return false;
     }
 }
+
+static void fill_l4(uint8_t *ip, bool ipv4, uint8_t *l4, size_t len,
+                    unsigned proto)
+{
+    size_t need = proto == IP_PROTO_UDP ? UDP_LEN : TCP_LEN;
+    size_t at = proto == IP_PROTO_UDP ? 6 : 16;
+    uint16_t csum;
+
+    if ((proto != IP_PROTO_TCP && proto != IP_PROTO_UDP) || len < need) {
+        return;
+    }
+    put_be16(l4 + at, 0);
+    csum = vhca_csum_fold(vhca_csum_add(vhca_csum_pseudo(ip, ipv4, proto, len),
+                                        l4, len));
+    put_be16(l4 + at, csum == 0 && proto == IP_PROTO_UDP ? 0xffff : csum);
+}
+
+static void fill_ipv4(uint8_t *ip, size_t len)
+{
+    size_t hdr = (ip[0] & 0xfu) * 4, total = get_be16(ip + 2);
+
+    if (ip[0] >> 4 != 4 || hdr < IPV4_LEN || total < hdr || total > len) {
+        return;
+    }
+    put_be16(ip + 10, 0);
+    put_be16(ip + 10, vhca_csum_fold(vhca_csum_add(0, ip, hdr)));
+    if (!(get_be16(ip + 6) & 0x3fff)) {
+        fill_l4(ip, true, ip + hdr, total - hdr, ip[9]);
+    }
+}
+
+void vhca_csum_fill(uint8_t *frame, size_t len)
+{
+    struct frame_headers h;
+    uint8_t *ip;
+
+    vhca_frame_parse(&h, frame, len);
+    ip = frame + h.l3;
+    len -= h.l3;
+    if (h.type == ETHERTYPE_IPV4 && len >= IPV4_LEN) {
+        fill_ipv4(ip, len);
+    } else if (h.type == ETHERTYPE_IPV6 && len >= IPV6_LEN &&
+               ip[0] >> 4 == 6 && get_be16(ip + 4) <= len - IPV6_LEN) {
+        fill_l4(ip, false, ip + IPV6_LEN, get_be16(ip + 4), ip[6]);
+    }
+}

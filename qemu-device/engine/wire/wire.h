@@ -90,6 +90,12 @@ bool vhca_frame_roce_source(const uint8_t *frame, size_t len, uint8_t *sgid);
  */
 size_t vhca_frame_header_len(const uint8_t *frame, size_t len);
 
+/* ---- flow.c ---- */
+
+/* Find what flow rules look at in a frame of at least ETH_LEN bytes. */
+void vhca_flow_parse(struct qhca_flow_key *key, const uint8_t *frame,
+                     size_t len);
+
 /* ---- hash.c ---- */
 
 /* Return the Toeplitz hash of at most QHCA_RSS_KEY_LEN - 4 bytes. */
@@ -371,6 +377,12 @@ uint32_t vhca_csum_pseudo(const uint8_t *ip, bool ipv4, unsigned proto,
  */
 bool vhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
                  uint16_t ethertype);
+/*
+ * Fill in the checksums of IPv4, TCP and UDP in a frame of at least ETH_LEN
+ * bytes, behind at most one tag; those of fragments and of truncated packets
+ * are left alone.
+ */
+void vhca_csum_fill(uint8_t *frame, size_t len);
 
 /* PSN arithmetic is modulo 2^24; a distance is signed, up to half a window. */
 static inline uint32_t psn_add(uint32_t psn, uint32_t n)

@@ -12,7 +12,8 @@
 #define FUZZ_STEPS  400         /* per session, at most */
 #define FUZZ_POOL   24          /* object numbers remembered per kind */
 
-enum fuzz_kind { PD, MR, CQ, EQ, QP, SRQ, XRCD, ETHQ, CNTSET, FUZZ_KINDS };
+enum fuzz_kind { PD, MR, CQ, EQ, QP, SRQ, XRCD, ETHQ, CNTSET, FLOW,
+                 SPREAD, FUZZ_KINDS };
 
 struct fuzz {
     uint64_t rng;

@@ -104,6 +104,31 @@ static void check_domains(struct qhca_engine *e)
     REQUIRE(held == taken);
 }
 
+/* A QP counts what names it, and so does a spread. */
+static void check_flows(struct qhca_engine *e)
+{
+    uint64_t at_qps = 0, at_spreads = 0, on_qps = 0, on_spreads = 0;
+    const struct vhca_spread *spread;
+    const struct vhca_flow *flow;
+    const struct vhca_qp *qp;
+
+    vhca_table_each(&e->qps->table, qp) {
+        at_qps += qp->groups;
+    }
+    for (uint32_t i = 0; i < e->port->num_groups; i++) {
+        on_qps += e->port->group[i]->num_qps;
+    }
+    vhca_table_each(&e->raw->spread, spread) {
+        at_spreads += spread->users;
+        on_qps += UINT64_C(1) << spread->log_size;
+    }
+    vhca_table_each(&e->raw->flow, flow) {
+        on_qps += flow->qp != NULL;
+        on_spreads += flow->spread != NULL;
+    }
+    REQUIRE(at_qps == on_qps && at_spreads == on_spreads);
+}
+
 static uint64_t blocks_of(bool used, const struct vhca_mem *mem)
 {
     return used && mem->block ? mem->num_blocks : 0;
@@ -134,5 +159,6 @@ void fuzz_check_books(const struct guest *g)
     }
     check_windows(e);
     check_domains(e);
+    check_flows(e);
     REQUIRE(blocks == e->table_blocks);
 }

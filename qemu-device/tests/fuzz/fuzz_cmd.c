@@ -82,6 +82,13 @@ static struct qhca_buf some_buf(struct fuzz *f)
     return b;
 }
 
+/* Attributes that a QP may be modified with; those of type RAW need few. */
+static uint32_t some_mask(struct fuzz *f)
+{
+    return !one_in(f, 3) ? (uint32_t)nasty(f) :
+           one_in(f, 2) ? QHCA_QP_PORT : 0;
+}
+
 static void some_body(struct fuzz *f, struct qhca_cmd *c)
 {
     switch (le16toh(c->opcode)) {
@@ -152,7 +159,7 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         break;
     case QHCA_CMD_MODIFY_QP:
         c->modify_qp.qpn = htole32(some(f, QP));
-        c->modify_qp.attr_mask = htole32((uint32_t)nasty(f) | QHCA_QP_STATE);
+        c->modify_qp.attr_mask = htole32(QHCA_QP_STATE | some_mask(f));
         break;
     case QHCA_CMD_ATTACH_MCAST:
     case QHCA_CMD_DETACH_MCAST:
@@ -220,13 +227,38 @@ static void fill_rss(struct fuzz *f, struct qhca_rss *rss)
     }
 }
 
+/* Fills a rule with few things to look at, so that frames match it. */
+static void fill_flow(struct fuzz *f, struct qhca_flow *r)
+{
+    r->action = (uint8_t)rnd(f, one_in(f, 9) ? 256 : 3);
+    r->order = one_in(f, 4);
+    r->priority = htole32((uint32_t)rnd(f, 3));
+    r->target = htole32(r->action == QHCA_FLOW_QP ? some(f, QP) :
+                        r->action ? some(f, SPREAD) : 0);
+    if (one_in(f, 2)) {
+        unsigned i = (unsigned)rnd(f, sizeof(r->key));
+
+        ((uint8_t *)&r->mask)[i] = (uint8_t)(1u << rnd(f, 8));
+        ((uint8_t *)&r->key)[i] = one_in(f, 2) ? ((uint8_t *)&r->mask)[i] : 0;
+    }
+}
+
+static void fill_spread(struct fuzz *f, struct qhca_spread *s)
+{
+    s->types = htole32((uint32_t)rnd(f, one_in(f, 9) ? 256 : 64));
+    s->log_size = (uint8_t)rnd(f, one_in(f, 9) ? 256 : 4);
+    for (unsigned i = 0; i < 8; i++) {
+        s->qpn[i] = htole32(some(f, QP));
+    }
+}
+
 /* Fills the mailbox with a QP to create or attributes, with wrong bytes. */
 static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
 {
     struct qhca_create_qp c = {
         .sq = some_buf(f), .rq = some_buf(f), .pdn = htole32(some(f, PD)),
         .uar = htole32(1), .send_cqn = htole32(some(f, CQ)),
-        .recv_cqn = htole32(some(f, CQ)), .type = (uint8_t)rnd(f, 6),
+        .recv_cqn = htole32(some(f, CQ)), .type = (uint8_t)rnd(f, 9),
         .sq_log_size = (uint8_t)rnd(f, 5), .sq_log_stride = 7,
         .rq_log_size = (uint8_t)rnd(f, 5), .rq_log_stride = 6,
         .max_send_sge = htole32(4), .max_recv_sge = htole32(3),
@@ -254,6 +286,10 @@ static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
         memcpy(mbox, &a, sizeof(a));
     } else if (opcode == QHCA_CMD_SET_RSS) {
         fill_rss(f, (struct qhca_rss *)mbox);
+    } else if (opcode == QHCA_CMD_CREATE_FLOW) {
+        fill_flow(f, (struct qhca_flow *)mbox);
+    } else if (opcode == QHCA_CMD_CREATE_SPREAD) {
+        fill_spread(f, (struct qhca_spread *)mbox);
     }
     if (one_in(f, 3)) {
         mbox[rnd(f, 80)] = (uint8_t)nasty(f);
@@ -284,6 +320,7 @@ void fuzz_command(struct fuzz *f, struct qhca_cmd *c)
         { QHCA_CMD_CREATE_CQ, CQ }, { QHCA_CMD_CREATE_EQ, EQ },
         { QHCA_CMD_CREATE_SRQ, SRQ }, { QHCA_CMD_CREATE_QP, QP },
         { QHCA_CMD_CREATE_ETHQ, ETHQ }, { QHCA_CMD_ALLOC_CNTSET, CNTSET },
+        { QHCA_CMD_CREATE_FLOW, FLOW }, { QHCA_CMD_CREATE_SPREAD, SPREAD },
     };
     uint32_t obj = 0;
     unsigned i;
@@ -308,8 +345,8 @@ void random_command(struct fuzz *f)
 {
     static const uint8_t opcodes[] = {
         0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x10, 0x11, 0x12, 0x13, 0x14,
-        0x14, 0x20, 0x20, 0x21, 0x24, 0x25, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x2c,
-        0x2c, 0x2d,
+        0x14, 0x16, 0x16, 0x17, 0x18, 0x19, 0x20, 0x20, 0x21, 0x24, 0x25, 0x28,
+        0x28, 0x29, 0x29, 0x2a, 0x2c, 0x2c, 0x2d,
         0x30, 0x30, 0x31, 0x32, 0x33, 0x33, 0x34, 0x38, 0x38, 0x39, 0x3a, 0x3b,
         0x3c, 0x40, 0x40, 0x41, 0x41, 0x41, 0x42, 0x43, 0x48, 0x48, 0x49,
         0x50, 0x50, 0x51, 0x52, 0x53, 0x53,

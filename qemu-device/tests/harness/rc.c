@@ -216,6 +216,10 @@ const uint32_t rc_step_mask[][QHCA_QPS_SQD + 1] = {
         0, UD_INIT_MASK, QHCA_QP_STATE, QHCA_QP_STATE | QHCA_QP_SQ_PSN,
         QHCA_QP_STATE,
     },
+    [QHCA_QPT_RAW] = {
+        0, QHCA_QP_STATE | QHCA_QP_PORT, QHCA_QP_STATE, QHCA_QP_STATE,
+        QHCA_QP_STATE,
+    },
     [QHCA_QPT_XRC_INI] = {
         0, RC_INIT_MASK, UC_RTR_MASK, RC_RTS_MASK, QHCA_QP_STATE,
     },

@@ -281,7 +281,7 @@ static void test_create_errors(void)
     REFUSE(send_cqn, htole32(cq.cqn ^ 1), QHCA_ERR_OBJ);
     REFUSE(recv_cqn, 0, QHCA_ERR_OBJ);
     REFUSE(uar, htole32(NUM_UARS), QHCA_ERR_PARAM);
-    REFUSE(type, 8, QHCA_ERR_NOT_SUPPORTED);
+    REFUSE(type, 7, QHCA_ERR_NOT_SUPPORTED);
     REFUSE(type, 11, QHCA_ERR_NOT_SUPPORTED);
     REFUSE(flags, 0x80, QHCA_ERR_PARAM);
     REFUSE(flags, QHCA_QP_FLAG_NO_OWN_MCAST, QHCA_ERR_PARAM);   /* RC */

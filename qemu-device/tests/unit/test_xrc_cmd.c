@@ -193,7 +193,8 @@ static void create_qp(void)
     for (unsigned type = 0; type < 256; type++) {
         bool xrc = type == QHCA_QPT_XRC_INI || type == QHCA_QPT_XRC_TGT;
 
-        if (type < QHCA_QPT_GSI || type > QHCA_QPT_UD) {
+        if (type != QHCA_QPT_RAW &&
+            (type < QHCA_QPT_GSI || type > QHCA_QPT_UD)) {
             c = good_qp((uint8_t)type);
             CHECK_EQ(rc_create_raw(g, &c, NULL),
                      xrc ? QHCA_OK : QHCA_ERR_NOT_SUPPORTED);

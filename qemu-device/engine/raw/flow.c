@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca engine: flow rules: which frames QPs receive. */
+#include <stdlib.h>
+
+#include "raw.h"
+#include "../wire/wire.h"
+
+#define WORDS   8u              /* of struct qhca_flow_key */
+
+_Static_assert(sizeof(struct qhca_flow_key) == WORDS * sizeof(uint64_t),
+               "a key is not made of words");
+
+/* ---- asking them ---- */
+
+static bool matches(const struct vhca_flow *f, const uint64_t *key)
+{
+    for (unsigned i = 0; i < WORDS; i++) {
+        if ((key[i] & f->mask[i]) != f->key[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void parse(const uint8_t *frame, size_t len, uint64_t *key)
+{
+    struct qhca_flow_key k;
+
+    vhca_flow_parse(&k, frame, len);
+    memcpy(key, &k, sizeof(k));
+}
+
+/* Return the index from @i on, below @end, of a rule that matches, or @end. */
+static uint32_t find(struct qhca_engine *e, const uint64_t *key, uint32_t i,
+                     uint32_t end)
+{
+    uint32_t start = i;
+
+    while (i < end && !matches(e->raw->line[i], key)) {
+        i++;
+    }
+    vhca_spend(e, (i - start) / QHCA_UNIT_OBJECTS);
+    return i;
+}
+
+bool vhca_flow_wants(struct qhca_engine *e, const uint8_t *frame, size_t len)
+{
+    uint32_t end = e->raw->first;
+    uint64_t key[WORDS];
+
+    if (!end) {
+        return false;
+    }
+    parse(frame, len, key);
+    return find(e, key, 0, end) < end;
+}
+
+static void deliver(struct qhca_engine *e, const struct vhca_flow *f,
+                    const uint8_t *frame, size_t len, bool csum_ok)
+{
+    struct vhca_qp *qp = f->spread ? vhca_spread_choose(f->spread, frame, len) :
+                                     f->qp;
+
+    if (qp) {
+        vhca_spend_bytes(e, len, QHCA_UNIT_FRAME);
+        vhca_raw_rx(e, qp, frame, len, f->tag, csum_ok);
+    }
+}
+
+bool vhca_flow_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                  enum qhca_flow_order order, bool csum_ok)
+{
+    const struct vhca_raw *raw = e->raw;
+    uint32_t i = order == QHCA_FLOW_FIRST ? 0 : raw->first;
+    uint32_t end = order == QHCA_FLOW_FIRST ? raw->first : raw->flow.used;
+    bool group = frame[0] & 1, dropped = false;
+    uint64_t key[WORDS];
+    uint32_t priority;
+
+    if (i == end) {
+        return false;
+    }
+    parse(frame, len, key);
+    i = find(e, key, i, end);
+    if (i == end) {
+        return false;
+    }
+    priority = raw->line[i]->priority;
+    while (i < end && raw->line[i]->priority == priority) {
+        const struct vhca_flow *f = raw->line[i];
+
+        dropped |= !f->qp && !f->spread;
+        deliver(e, f, frame, len, csum_ok);
+        if (!group || dropped || !vhca_running(e)) {
+            break;
+        }
+        i = find(e, key, i + 1, end);
+    }
+    return !group || dropped;
+}
+
+/* ---- commands ---- */
+
+static bool is_zero(const uint8_t *p, size_t len)
+{
+    while (len > 0 && !p[len - 1]) {
+        len--;
+    }
+    return !len;
+}
+
+int vhca_flow_check(const struct qhca_flow *r)
+{
+    const uint8_t *key = (const uint8_t *)&r->key;
+    const uint8_t *mask = (const uint8_t *)&r->mask;
+
+    for (size_t i = 0; i < sizeof(r->key); i++) {
+        if (key[i] & ~mask[i]) {
+            return QHCA_ERR_PARAM;
+        }
+    }
+    if (r->action > QHCA_FLOW_SPREAD || r->order > QHCA_FLOW_REST ||
+        (r->action == QHCA_FLOW_DROP && r->target) ||
+        !is_zero(r->mask.rsvd, sizeof(r->mask.rsvd)) ||
+        !is_zero(r->rsvd, sizeof(r->rsvd))) {
+        return QHCA_ERR_PARAM;
+    }
+    return le32toh(r->priority) < QHCA_FLOW_PRIORITIES ? QHCA_OK :
+                                                         QHCA_ERR_LIMIT;
+}
+
+/* Whether @a is asked before @b, if both are as old. */
+static bool before(const struct vhca_flow *a, const struct vhca_flow *b)
+{
+    return a->order != b->order ? a->order < b->order :
+                                  a->priority < b->priority;
+}
+
+void vhca_flow_queue(struct vhca_raw *raw, struct vhca_flow *f, uint32_t n)
+{
+    while (n > 0 && before(f, raw->line[n - 1])) {
+        raw->line[n] = raw->line[n - 1];
+        n--;
+    }
+    raw->line[n] = f;
+    raw->first += f->order == QHCA_FLOW_FIRST;
+}
+
+int vhca_flow_find(struct qhca_engine *e, struct vhca_flow *f,
+                   const struct qhca_flow *r)
+{
+    uint32_t target = le32toh(r->target);
+
+    f->priority = le32toh(r->priority);
+    f->tag = le32toh(r->tag);
+    f->order = r->order;
+    memcpy(f->key, &r->key, sizeof(f->key));
+    memcpy(f->mask, &r->mask, sizeof(f->mask));
+    if (r->action == QHCA_FLOW_QP) {
+        f->qp = vhca_raw_target(e, target);
+    } else if (r->action == QHCA_FLOW_SPREAD) {
+        f->spread = vhca_table_get(&e->raw->spread, target);
+    }
+    return r->action == QHCA_FLOW_DROP || f->qp || f->spread ? QHCA_OK :
+                                                               QHCA_ERR_OBJ;
+}
+
+void vhca_flow_count(struct vhca_flow *f, int by)
+{
+    if (f->qp) {
+        f->qp->groups += (uint32_t)by;
+    } else if (f->spread) {
+        f->spread->users += (uint32_t)by;
+    }
+}
+
+int vhca_do_create_flow(struct qhca_engine *e, struct vhca_cmd_ctx *c)
+{
+    struct vhca_raw *raw = e->raw;
+    struct vhca_flow *f;
+    struct qhca_flow r;
+    int status;
+
+    memcpy(&r, c->mbox, sizeof(r));
+    status = vhca_flow_check(&r);
+    if (status != QHCA_OK) {
+        return status;
+    }
+    f = raw->flow.used < raw->flow.max ? calloc(1, sizeof(*f)) : NULL;
+    if (!f) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    status = vhca_flow_find(e, f, &r);
+    if (status != QHCA_OK) {
+        free(f);
+        return status;
+    }
+    vhca_flow_queue(raw, f, raw->flow.used);
+    vhca_flow_count(f, 1);
+    c->obj = f->number = vhca_table_add(&raw->flow, f);
+    return QHCA_OK;
+}
+
+int vhca_do_destroy_flow(struct qhca_engine *e, struct vhca_cmd_ctx *c)
+{
+    struct vhca_raw *raw = e->raw;
+    struct vhca_flow *f = vhca_table_get(&raw->flow,
+                                         le32toh(c->cmd->obj.obj));
+    uint32_t i = 0;
+
+    if (!f) {
+        return QHCA_ERR_OBJ;
+    }
+    vhca_table_del(&raw->flow, f->number);
+    while (raw->line[i] != f) {
+        i++;
+    }
+    memmove(&raw->line[i], &raw->line[i + 1],
+            (raw->flow.used - i) * sizeof(raw->line[0]));
+    raw->first -= f->order == QHCA_FLOW_FIRST;
+    vhca_flow_count(f, -1);
+    free(f);
+    return QHCA_OK;
+}
