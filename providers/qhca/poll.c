@@ -47,7 +47,8 @@ static unsigned int cqe_flags(const struct qhca_cqe *cqe)
 
 	return (flags & QHCA_CQE_GRH ? IBV_WC_GRH : 0) |
 	       (flags & QHCA_CQE_IMM ? IBV_WC_WITH_IMM : 0) |
-	       (flags & QHCA_CQE_INV ? IBV_WC_WITH_INV : 0);
+	       (flags & QHCA_CQE_INV ? IBV_WC_WITH_INV : 0) |
+	       (flags & QHCA_CQE_CSUM_OK ? IBV_WC_IP_CSUM_OK : 0);
 }
 
 /* Immediate data, or the invalidated key in CPU order. */
@@ -319,6 +320,11 @@ static uint16_t read_cvlan(struct ibv_cq_ex *ibcq)
 	return le16toh(cqe->flags) & QHCA_CQE_VLAN ? le16toh(cqe->vlan_tci) : 0;
 }
 
+static uint32_t read_flow_tag(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_qcq_ex(ibcq)->cur->flow_tag);
+}
+
 static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
 {
 	return le64toh(to_qcq_ex(ibcq)->cur->timestamp);
@@ -349,6 +355,7 @@ void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq, uint64_t wc_flags)
 	ibcq->read_sl = read_sl;
 	ibcq->read_dlid_path_bits = read_dlid_path_bits;
 	ibcq->read_cvlan = read_cvlan;
+	ibcq->read_flow_tag = read_flow_tag;
 	ibcq->read_completion_ts = read_completion_ts;
 	ibcq->read_completion_wallclock_ns = read_completion_wallclock_ns;
 }

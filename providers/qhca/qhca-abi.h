@@ -22,6 +22,8 @@ DECLARE_DRV_CMD(uqhca_create_qp, IB_USER_VERBS_EX_CMD_CREATE_QP,
 		qhca_create_qp_req, qhca_create_qp_resp);
 DECLARE_DRV_CMD(uqhca_create_srq, IB_USER_VERBS_CMD_CREATE_XSRQ,
 		qhca_create_srq_req, qhca_create_srq_resp);
+DECLARE_DRV_CMD(uqhca_create_wq, IB_USER_VERBS_EX_CMD_CREATE_WQ,
+		qhca_create_wq_req, qhca_create_wq_resp);
 DECLARE_DRV_CMD(uqhca_modify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ,
 		qhca_modify_srq_req, empty);
 

@@ -100,18 +100,24 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.create_ah = qhca_create_ah,
 	.create_cq = qhca_create_cq,
 	.create_cq_ex = qhca_create_cq_ex,
+	.create_flow = qhca_create_flow,
 	.create_qp = qhca_create_qp,
 	.create_qp_ex = qhca_create_qp_ex,
+	.create_rwq_ind_table = qhca_create_rwq_ind_table,
 	.create_srq = qhca_create_srq,
 	.create_srq_ex = qhca_create_srq_ex,
+	.create_wq = qhca_create_wq,
 	.dealloc_mw = qhca_dealloc_mw,
 	.dealloc_pd = qhca_dealloc_pd,
 	.dealloc_td = qhca_dealloc_td,
 	.dereg_mr = qhca_dereg_mr,
 	.destroy_ah = qhca_destroy_ah,
 	.destroy_cq = qhca_destroy_cq,
+	.destroy_flow = qhca_destroy_flow,
 	.destroy_qp = qhca_destroy_qp,
+	.destroy_rwq_ind_table = qhca_destroy_rwq_ind_table,
 	.destroy_srq = qhca_destroy_srq,
+	.destroy_wq = qhca_destroy_wq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	QHCA_OP_62(.dm_export_dmabuf_fd = qhca_dm_export_dmabuf_fd)
 	.free_context = qhca_free_context,
@@ -123,6 +129,7 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.modify_cq = qhca_modify_cq,
 	.modify_qp = qhca_modify_qp,
 	.modify_srq = qhca_modify_srq,
+	.modify_wq = qhca_modify_wq,
 	.open_qp = qhca_open_qp,
 	.open_xrcd = qhca_open_xrcd,
 	.poll_cq = qhca_poll_cq,
@@ -198,6 +205,8 @@ static int read_limits(struct qhca_context *ctx)
 
 	ctx->max_cqe = attr.orig_attr.max_cqe;
 	ctx->wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_CVLAN;
+	if (attr.raw_packet_caps)
+		ctx->wc_flags |= IBV_WC_EX_WITH_FLOW_TAG;
 	if (attr.completion_timestamp_mask)
 		ctx->wc_flags |= IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
 				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;

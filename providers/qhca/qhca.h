@@ -378,6 +378,11 @@ int qhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 
 void qhca_qp_init(struct qhca_qp *qp, const struct qhca_context *ctx,
 		  const struct qhca_pd *pd);
+int qhca_qp_join_cqs(struct qhca_qp *qp);
+void qhca_qp_clean_cqs(struct qhca_qp *qp);
+void qhca_qp_leave_cqs(struct qhca_qp *qp);
+void qhca_wq_reset(struct qhca_wq *wq);
+void qhca_rq_size(struct qhca_wq *rq, uint32_t max_wr, uint32_t max_sge);
 struct ibv_qp *qhca_create_qp(struct ibv_pd *ibpd,
 			      struct ibv_qp_init_attr *attr);
 struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
@@ -389,6 +394,20 @@ int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 int qhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 		  struct ibv_qp_init_attr *init_attr);
 int qhca_destroy_qp(struct ibv_qp *ibqp);
+
+struct ibv_wq *qhca_create_wq(struct ibv_context *ibctx,
+			      struct ibv_wq_init_attr *attr);
+int qhca_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr);
+int qhca_destroy_wq(struct ibv_wq *ibwq);
+struct ibv_rwq_ind_table *
+qhca_create_rwq_ind_table(struct ibv_context *ibctx,
+			  struct ibv_rwq_ind_table_init_attr *attr);
+int qhca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+struct ibv_qp *qhca_create_rss_qp(struct ibv_context *ibctx,
+				  struct ibv_qp_init_attr_ex *attr);
+struct ibv_flow *qhca_create_flow(struct ibv_qp *ibqp,
+				  struct ibv_flow_attr *attr);
+int qhca_destroy_flow(struct ibv_flow *flow);
 
 struct ibv_xrcd *qhca_open_xrcd(struct ibv_context *ibctx,
 				struct ibv_xrcd_init_attr *attr);

@@ -27,6 +27,20 @@ static int check_cap(const struct qhca_context *ctx,
 	return 0;
 }
 
+/* Size a receive queue; without WRs it has no ring. */
+void qhca_rq_size(struct qhca_wq *rq, uint32_t max_wr, uint32_t max_sge)
+{
+	uint32_t stride = sizeof(struct qhca_rq_wqe) +
+			  max_sge * sizeof(struct qhca_sge);
+
+	rq->max_sge = max_sge;
+	if (!max_wr)
+		return;
+	rq->size = 1u << log2_ceil(max_wr);
+	stride = 1u << log2_ceil(max(stride, (uint32_t)QHCA_RQ_STRIDE_MIN));
+	rq->stride_shift = ilog32_nz(stride) - 1;
+}
+
 /*
  * Size both queues. Rings have a power of two of WQEs, and inline data may fill the
  * stride, but report as many SGEs as requested, not more: programs size arrays by what
@@ -36,7 +50,6 @@ static void size_queues(const struct qhca_context *ctx, struct qhca_qp *qp,
 			const struct ibv_qp_cap *cap)
 {
 	const uint32_t sq_head = sizeof(struct qhca_sq_wqe);
-	const uint32_t rq_head = sizeof(struct qhca_rq_wqe);
 	const uint32_t sge = sizeof(struct qhca_sge);
 	uint32_t stride;
 
@@ -51,13 +64,7 @@ static void size_queues(const struct qhca_context *ctx, struct qhca_qp *qp,
 		qp->sq.max_inline = min(stride - sq_head, ctx->max_inline);
 	}
 
-	qp->rq.max_sge = cap->max_recv_sge;
-	if (cap->max_recv_wr) {
-		qp->rq.size = 1u << log2_ceil(cap->max_recv_wr);
-		stride = rq_head + sge * cap->max_recv_sge;
-		stride = 1u << log2_ceil(max(stride, (uint32_t)QHCA_RQ_STRIDE_MIN));
-		qp->rq.stride_shift = ilog32_nz(stride) - 1;
-	}
+	qhca_rq_size(&qp->rq, cap->max_recv_wr, cap->max_recv_sge);
 }
 
 static int alloc_queues(struct ibv_context *ibctx, struct qhca_qp *qp,
@@ -146,7 +153,7 @@ static void leave_cq(struct qhca_cq *cq, struct qhca_link *link)
 		qhca_cq_del(cq, &cq->qps, link);
 }
 
-static int join_cqs(struct qhca_qp *qp)
+int qhca_qp_join_cqs(struct qhca_qp *qp)
 {
 	int err;
 
@@ -159,7 +166,7 @@ static int join_cqs(struct qhca_qp *qp)
 	return err;
 }
 
-static void clean_cqs(struct qhca_qp *qp)
+void qhca_qp_clean_cqs(struct qhca_qp *qp)
 {
 	if (send_cq(qp))
 		qhca_cq_clean_qp(send_cq(qp), qp);
@@ -167,7 +174,7 @@ static void clean_cqs(struct qhca_qp *qp)
 		qhca_cq_clean_qp(other_cq(qp), qp);
 }
 
-static void leave_cqs(struct qhca_qp *qp)
+void qhca_qp_leave_cqs(struct qhca_qp *qp)
 {
 	leave_cq(send_cq(qp), &qp->send_link);
 	leave_cq(other_cq(qp), &qp->recv_link);
@@ -226,7 +233,7 @@ static int check_qp_attr(const struct qhca_context *ctx,
 	     !qhca_send_ops(attr->qp_type)))
 		return EOPNOTSUPP;
 	if (attr->srq && attr->qp_type != IBV_QPT_RC &&
-	    attr->qp_type != IBV_QPT_UD)
+	    attr->qp_type != IBV_QPT_UD && attr->qp_type != IBV_QPT_RAW_PACKET)
 		return EINVAL;
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
 		return attr->comp_mask & IBV_QP_INIT_ATTR_XRCD &&
@@ -297,6 +304,8 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 	struct qhca_qp *qp = NULL;
 	int err;
 
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
+		return qhca_create_rss_qp(ibctx, attr);
 	trim_cap(attr);
 	err = check_qp_attr(ctx, attr);
 	if (err)
@@ -315,7 +324,7 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 	err = cmd_create_qp(ibctx, qp, attr);
 	if (err)
 		goto err_queues;
-	err = join_cqs(qp);
+	err = qhca_qp_join_cqs(qp);
 	if (err)
 		goto err_destroy;
 
@@ -352,7 +361,7 @@ struct ibv_qp *qhca_create_qp(struct ibv_pd *ibpd,
 	return ibqp;
 }
 
-static void wq_reset(struct qhca_wq *wq)
+void qhca_wq_reset(struct qhca_wq *wq)
 {
 	qhca_lock(&wq->lock);
 	wq->pi = 0;
@@ -373,9 +382,9 @@ int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 
 	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET) {
 		qp->ece = offered_ece(to_qctx(ibqp->context), ibqp->qp_type);
-		clean_cqs(qp);
-		wq_reset(&qp->sq);
-		wq_reset(&qp->rq);
+		qhca_qp_clean_cqs(qp);
+		qhca_wq_reset(&qp->sq);
+		qhca_wq_reset(&qp->rq);
 	}
 	return 0;
 }
@@ -425,8 +434,8 @@ int qhca_destroy_qp(struct ibv_qp *ibqp)
 	if (err)
 		return qhca_ret(err);
 
-	clean_cqs(qp);
-	leave_cqs(qp);
+	qhca_qp_clean_cqs(qp);
+	qhca_qp_leave_cqs(qp);
 	if (qp->srq)
 		atomic_fetch_sub(&qp->srq->users, 1);
 	free_queues(ibqp->context, qp);

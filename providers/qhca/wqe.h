@@ -70,7 +70,8 @@ static inline uint8_t wqe_flags(unsigned int send_flags)
 {
 	return (send_flags & IBV_SEND_FENCE ? QHCA_WQE_FENCE : 0) |
 	       (send_flags & IBV_SEND_SIGNALED ? QHCA_WQE_SIGNALED : 0) |
-	       (send_flags & IBV_SEND_SOLICITED ? QHCA_WQE_SOLICITED : 0);
+	       (send_flags & IBV_SEND_SOLICITED ? QHCA_WQE_SOLICITED : 0) |
+	       (send_flags & IBV_SEND_IP_CSUM ? QHCA_WQE_CSUM : 0);
 }
 
 static inline void put_header(struct qhca_sq_wqe *wqe, uint64_t wr_id,

@@ -228,7 +228,22 @@ matrix()
 	matrix_report
 	echo "# matrix: $((SECONDS - begin)) s; the slowest took, in µs:"
 	sort -rn $MATRIX_LOGS/times | head -n 5 | sed 's/^/#   /'
-	for tool in raw_ethernet_bw raw_ethernet_lat raw_ethernet_burst_lat raw_ethernet_fs_rate; do
-		result skip "perftest/$tool" "no raw packet QPs"
-	done
+	expect perftest/raw_ethernet_bw raw_ethernet raw_ethernet_bw
+	expect perftest/raw_ethernet_lat raw_ethernet raw_ethernet_lat
+	expect perftest/raw_ethernet_fs_rate timeout 100 raw_ethernet_fs_rate --server -d "$QHCA_DEV" \
+		-E 02:11:22:33:44:55 -B 02:66:77:88:99:aa -n 100
+	result skip perftest/raw_ethernet_burst_lat "perftest refuses its own limit of the rate"
+}
+
+# raw_ethernet PROGRAM: from one process to another, which has a rule for its address.
+raw_ethernet()
+{
+	local args=("$1" -d "$QHCA_DEV" -n 1000 -s 1024) rc=0
+	timeout 60 "${args[@]}" --server -E 02:11:22:33:44:55 -B 02:66:77:88:99:aa \
+		>"$MATRIX_LOGS/raw.server" 2>&1 &
+	sleep 2
+	timeout 60 "${args[@]}" --client -E 02:66:77:88:99:aa -B 02:11:22:33:44:55 || rc=$?
+	wait "$!" || rc=$?
+	cat "$MATRIX_LOGS/raw.server"
+	return $rc
 }

@@ -242,6 +242,7 @@ TEST(flags, "J-004 the capabilities of this device, no less and no more")
 			IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_BAD_QKEY_CNTR |
 			IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_MEM_MGT_EXTENSIONS |
 			IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC |
+			IBV_DEVICE_MANAGED_FLOW_STEERING | IBV_DEVICE_RAW_IP_CSUM |
 			IB_UVERBS_DEVICE_ATOMIC_WRITE;
 
 	want |= getenv("MW_TYPE_2A") ? IBV_DEVICE_MEM_WINDOW_TYPE_2A :
@@ -253,6 +254,9 @@ TEST(flags, "J-004 the capabilities of this device, no less and no more")
 	CHECK_EQ(attr.completion_timestamp_mask, -1ull);
 	CHECK_EQ(attr.hca_core_clock, 1000000);
 	CHECK(attr.cq_mod_caps.max_cq_count && attr.cq_mod_caps.max_cq_period);
+	CHECK_EQ(attr.raw_packet_caps, IBV_RAW_PACKET_CAP_IP_CSUM);
+	CHECK_EQ(attr.rss_caps.supported_qpts, 1u << IBV_QPT_RAW_PACKET);
+	CHECK(attr.rss_caps.max_rwq_indirection_tables && attr.max_wq_type_rq);
 }
 
 TEST(always, "J-004 H-012 A-084 capabilities that every port of this device has")
@@ -300,7 +304,6 @@ static const struct {
 	const char *name;
 	int type;
 } refused_types[] = {
-	{ "raw packet", IBV_QPT_RAW_PACKET },
 	{ "reliable datagram", 5 },	/* in no enum: libibverbs never had it */
 	{ "driver", IBV_QPT_DRIVER },
 	{ "zero", 0 },

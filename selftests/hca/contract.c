@@ -36,7 +36,9 @@ _Static_assert(sizeof(struct qhca_alloc_pd_resp) == 8, "alloc_pd");
 _Static_assert(sizeof(struct qhca_create_cq_req) == 24, "create_cq request");
 _Static_assert(sizeof(struct qhca_create_cq_resp) == 8, "create_cq response");
 _Static_assert(sizeof(struct qhca_resize_cq_req) == 16, "resize_cq request");
-_Static_assert(sizeof(struct qhca_create_qp_req) == 32, "create_qp request");
+_Static_assert(sizeof(struct qhca_create_qp_req) == 80, "create_qp request");
+_Static_assert(sizeof(struct qhca_create_wq_req) == 16, "create_wq request");
+_Static_assert(sizeof(struct qhca_create_wq_resp) == 8, "create_wq response");
 _Static_assert(sizeof(struct qhca_create_qp_resp) == 8, "create_qp response");
 
 struct same {

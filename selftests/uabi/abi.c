@@ -91,6 +91,8 @@ static const struct uv_change qp_changes[] = {
 	{ "RQ stride 2048", QP_FIELD(rq_log_stride), 11, EINVAL },
 	{ "RQ stride 2^255", QP_FIELD(rq_log_stride), 255, EINVAL },
 	{ "reserved bytes", QP_FIELD(reserved), 1, 0 },
+	{ "a hash without a table", QP_FIELD(rx_hash_types), 1, 0 },
+	{ "more reserved bytes", QP_FIELD(reserved2), 1, 0 },
 };
 
 static const struct ibv_qp_cap qp_cap = { 16, 16, 4, 1, 0 };
@@ -162,7 +164,7 @@ TEST(lengths, "abi: requests that are too short, or longer with a tail")
 	uv_check_refused(uv_create_cq(&uv, 64, &c, sizeof(c), &cq), 0);
 	c.tail[1] = 0;
 	REQUIRE_OK(uv_create_cq(&uv, 64, &c, sizeof(c), &cq));
-	for (len = 0; len < sizeof(q.req); len += 4)
+	for (len = 0; len < offsetof(struct qhca_create_qp_req, rx_hash_types); len += 4)
 		uv_check_refused(uv_create_qp(&uv, &cq, &qp_cap, &q.req, len, &qp),
 				 EINVAL);
 	q.tail[0] = 1;

@@ -162,10 +162,28 @@ struct qhca_create_qp_req {
 	__u8 rq_log_size;
 	__u8 rq_log_stride;
 	__u8 reserved[4];
+	/* Version 1 ended here. With a table of WQs, and then nothing of the above: */
+	__u32 rx_hash_types;	/* QHCA_RSS_* */
+	__u8 rx_hash_key[40];	/* of the Toeplitz hash */
+	__u8 reserved2[4];
 };
 
 struct qhca_create_qp_resp {
 	__u32 qpn;
+	__u32 reserved;
+};
+
+/* Ring as of an SRQ. */
+struct qhca_create_wq_req {
+	__aligned_u64 buf_addr;
+	__u32 buf_len;
+	__u8 log_size;
+	__u8 log_stride;
+	__u8 reserved[2];
+};
+
+struct qhca_create_wq_resp {
+	__u32 wqn;
 	__u32 reserved;
 };
 

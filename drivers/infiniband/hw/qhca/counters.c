@@ -147,6 +147,8 @@ static int qhca_ib_bind_cntset(struct ib_qp *ibqp, u32 cntset)
 		.bind_cntset.cntset = cpu_to_le32(cntset),
 	};
 
+	if (to_qqp(ibqp)->spread)	/* its WQs receive, and are no QPs here */
+		return -EOPNOTSUPP;
 	return qhca_cmd_exec(to_qdev(ibqp->device)->core, &cmd, NULL, NULL);
 }
 

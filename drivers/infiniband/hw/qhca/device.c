@@ -41,6 +41,8 @@ static u64 qhca_ib_cap_flags(const struct qhca_ib_dev *dev)
 		flags |= IB_DEVICE_ATOMIC_WRITE;
 	if (qhca_ib_has(dev, QHCA_CAP_XRC))
 		flags |= IB_DEVICE_XRC;
+	if (qhca_ib_has(dev, QHCA_CAP_RAW))
+		flags |= IB_DEVICE_MANAGED_FLOW_STEERING | IB_DEVICE_RAW_IP_CSUM;
 	return flags;
 }
 
@@ -115,6 +117,17 @@ static void qhca_ib_odp_caps(const struct qhca_ib_dev *dev, struct ib_device_att
 	attr->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
 }
 
+static void qhca_ib_raw_caps(const struct qhca_ib_dev *dev, struct ib_device_attr *attr)
+{
+	if (!qhca_ib_has(dev, QHCA_CAP_RAW))
+		return;
+	attr->raw_packet_caps = IB_RAW_PACKET_CAP_IP_CSUM;
+	attr->max_wq_type_rq = attr->max_qp;
+	attr->rss_caps.supported_qpts = BIT(IB_QPT_RAW_PACKET);
+	attr->rss_caps.max_rwq_indirection_tables = QHCA_SPREAD_MAX;
+	attr->rss_caps.max_rwq_indirection_table_size = BIT(QHCA_SPREAD_LOG_MAX);
+}
+
 /**
  * qhca_ib_query_device - query_device verb
  * @ibdev: the HCA
@@ -155,6 +168,7 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->timestamp_mask = U64_MAX;
 	attr->hca_core_clock = NSEC_PER_SEC / MSEC_PER_SEC;	/* kHz */
 	qhca_ib_device_limits(dev, attr);
+	qhca_ib_raw_caps(dev, attr);
 	return qhca_ib_query_clock(dev, udata);
 }
 

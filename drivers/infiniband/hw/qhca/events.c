@@ -109,7 +109,10 @@ static int qhca_ib_event(struct notifier_block *nb, unsigned long type, void *da
 	const u32 *obj = data;
 
 	switch (type) {
-	case QHCA_EVENT_QP_FATAL ... QHCA_EVENT_LAST_WQE_REACHED:
+	case QHCA_EVENT_QP_FATAL:
+		qhca_ib_rwq_event(dev, *obj);
+		fallthrough;
+	case QHCA_EVENT_QP_FATAL + 1 ... QHCA_EVENT_LAST_WQE_REACHED:
 	case QHCA_EVENT_PAGE_FAULT:
 		qhca_ib_qp_event(dev, type, *obj);
 		return NOTIFY_OK;
@@ -217,6 +220,7 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->rwqs, XA_FLAGS_LOCK_IRQ);
 	xa_init(&dev->odps);
 	/* Not taken in hard IRQ, but in the same lock class as the two above. */
 	xa_init_flags(&dev->targets, XA_FLAGS_LOCK_IRQ);
@@ -254,6 +258,7 @@ void qhca_ib_events_cleanup(struct qhca_ib_dev *dev)
 	destroy_workqueue(dev->wq);
 	xa_destroy(&dev->odps);
 	xa_destroy(&dev->qps);
+	xa_destroy(&dev->rwqs);
 	xa_destroy(&dev->srqs);
 	xa_destroy(&dev->targets);
 }

@@ -159,6 +159,18 @@ static const struct uapi_definition qhca_ib_defs[] = {
 	{},
 };
 
+static const struct ib_device_ops qhca_ib_raw_ops = {
+	.create_flow = qhca_ib_create_flow,
+	.create_rwq_ind_table = qhca_ib_create_rwq_ind_table,
+	.create_wq = qhca_ib_create_wq,
+	.destroy_flow = qhca_ib_destroy_flow,
+	.destroy_rwq_ind_table = qhca_ib_destroy_rwq_ind_table,
+	.destroy_wq = qhca_ib_destroy_wq,
+	.modify_wq = qhca_ib_modify_wq,
+
+	INIT_RDMA_OBJ_SIZE(ib_rwq_ind_table, qhca_ib_rwq_table, ibtable),
+};
+
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 static const struct ib_device_ops qhca_ib_odp_ops = {
 	.advise_mr = qhca_ib_advise_mr,
@@ -178,6 +190,7 @@ static const struct {
 	{ QHCA_CAP_UD, &qhca_ib_ud_ops },
 	{ QHCA_CAP_SRQ, &qhca_ib_srq_ops },
 	{ QHCA_CAP_XRC, &qhca_ib_xrc_ops },
+	{ QHCA_CAP_RAW, &qhca_ib_raw_ops },
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 	{ QHCA_CAP_ODP, &qhca_ib_odp_ops },
 #endif

@@ -342,6 +342,8 @@ static int qhca_ib_do_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int
 	ret = qhca_ib_udata_check(dev, udata, 0);
 	if (ret)
 		return ret;
+	if (qp->spread)
+		return qhca_ib_rss_modify(dev, qp, attr, mask);
 
 	mutex_lock(&qp->mutex);
 	ret = qhca_ib_do_modify(dev, qp, attr, mask, udata);
@@ -405,6 +407,12 @@ int qhca_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	memset(attr, 0, sizeof(*attr));
 	memset(init_attr, 0, sizeof(*init_attr));
+	if (qp->spread) {
+		attr->qp_state = READ_ONCE(qp->state);
+		attr->cur_qp_state = attr->qp_state;
+		init_attr->qp_type = ibqp->qp_type;
+		return 0;
+	}
 	mutex_lock(&qp->mutex);
 	ret = qhca_ib_query_qpc(dev, qp, &qpc);
 	attr->qp_access_flags = qp->access;

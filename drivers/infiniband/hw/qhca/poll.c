@@ -153,6 +153,8 @@ static void qhca_ib_fill_wc(struct ib_wc *wc, struct qhca_ib_qp *qp,
 		wc->ex.invalidate_rkey = le32_to_cpu(cqe->inv_key);
 		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
 	}
+	if (flags & QHCA_CQE_CSUM_OK)
+		wc->wc_flags |= IB_WC_IP_CSUM_OK;
 	if (wr->opcode == IB_WC_RECV && qhca_ib_is_ud(qp))
 		qhca_ib_fill_wc_ud(wc, cqe, flags);
 }

@@ -201,6 +201,7 @@ static u8 qhca_ib_wqe_flags(int send_flags)
 {
 	return (send_flags & IB_SEND_SIGNALED ? QHCA_WQE_SIGNALED : 0) |
 	       (send_flags & IB_SEND_SOLICITED ? QHCA_WQE_SOLICITED : 0) |
+	       (send_flags & IB_SEND_IP_CSUM ? QHCA_WQE_CSUM : 0) |
 	       (send_flags & IB_SEND_FENCE ? QHCA_WQE_FENCE : 0);
 }
 

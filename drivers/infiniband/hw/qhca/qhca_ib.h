@@ -41,6 +41,7 @@
  * @odp_wq: serves page faults, for which it waits for memory
  * @qps: QPN to QP, for events; its lock is taken in hard IRQ
  * @srqs: SRQN to SRQ, for events; its lock is taken in hard IRQ
+ * @rwqs: receive work queues by the number of their QPs
  * @odps: regions with on-demand paging, by the number in their key
  * @targets: QPN to kernel QP of type XRC_TGT, for pollers of an SRQ's CQ
  * @events_nb: receives asynchronous events
@@ -73,6 +74,7 @@ struct qhca_ib_dev {
 	struct workqueue_struct *odp_wq;
 	struct xarray qps;
 	struct xarray srqs;
+	struct xarray rwqs;
 	struct xarray odps;
 	struct xarray targets;
 	struct notifier_block events_nb;
@@ -166,6 +168,7 @@ struct qhca_ib_ah {
  * @mutex: serialises MODIFY_QP, ATTACH_MCAST and DETACH_MCAST
  * @state: last known state; the device may have moved the QP to SQE or ERR since
  * @qpn: QPN, used in doorbells and CQEs
+ * @spread: number of its spread, if it has a table of WQs and nothing else of the below; else 0
  * @sig_all: every send WQE gives a CQE
  * @no_own_mcast: it gets no copy of what it sends to its multicast groups
  * @max_inline: largest inline data, as given at creation
@@ -186,6 +189,7 @@ struct qhca_ib_qp {
 	struct mutex mutex;	/* MODIFY_QP and multicast groups */
 	enum ib_qp_state state;
 	u32 qpn;
+	u32 spread;
 	bool sig_all;
 	bool no_own_mcast;
 	u32 max_inline;
@@ -318,6 +322,11 @@ int qhca_ib_qmem_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, u64
 int qhca_ib_qmem_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, size_t len);
 void qhca_ib_qmem_free_table(struct qhca_ib_qmem *mem);
 void qhca_ib_qmem_put(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem);
+int qhca_ib_wq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u32 max_wr, u32 stride,
+			u32 max_stride, size_t tail, const struct qhca_ib_user_wq *user);
+int qhca_ib_wq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u32 max_wr, u32 stride,
+			  size_t tail);
+void qhca_ib_wq_put(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq);
 
 /* events.c */
 int qhca_ib_events_init(struct qhca_ib_dev *dev);
@@ -417,6 +426,7 @@ int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 #include "cq.h"
 #include "mmap.h"
 #include "mr.h"
+#include "rwq.h"
 #include "srq.h"
 
 #endif /* QHCA_IB_H */

@@ -130,3 +130,70 @@ void qhca_ib_qmem_put(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem)
 		qhca_ring_mem_free(dev->core, &mem->ring);
 	mem->ring.va = NULL;
 }
+
+/**
+ * qhca_ib_wq_get_user - take a user's memory for a queue
+ * @dev: the HCA
+ * @wq: the queue, without WQEs; its size and memory are filled in
+ * @max_wr: WRs that it has to hold; 0: it stays without WQEs
+ * @stride: bytes that a WQE needs
+ * @max_stride: largest bytes of a WQE
+ * @tail: bytes needed behind the ring
+ * @user: the ring
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_wq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u32 max_wr, u32 stride,
+			u32 max_stride, size_t tail, const struct qhca_ib_user_wq *user)
+{
+	if (!max_wr && !user->len)
+		return 0;
+	if (!max_wr)
+		return qhca_ib_refuse(dev, -EINVAL, "QP: ring for a queue without WRs");
+	if (user->log_size > ilog2(dev->ibdev.attrs.max_qp_wr) || BIT(user->log_size) < max_wr)
+		return qhca_ib_refuse(dev, -EINVAL, "QP: ring of 2^%u for %u WRs", user->log_size,
+				      max_wr);
+	if (user->log_stride > ilog2(max_stride) || BIT(user->log_stride) < stride)
+		return qhca_ib_refuse(dev, -EINVAL, "QP: WQEs of 2^%u for %u bytes",
+				      user->log_stride, stride);
+
+	wq->size = BIT(user->log_size);
+	wq->log_stride = user->log_stride;
+	return qhca_ib_qmem_get_user(dev, &wq->mem, user->addr, user->len,
+				     ((u64)wq->size << wq->log_stride) + tail);
+}
+
+/**
+ * qhca_ib_wq_get_kernel - allocate memory for a queue of a kernel consumer
+ * @dev: the HCA
+ * @wq: the queue, without WQEs; its size and memory are filled in
+ * @max_wr: WRs that it has to hold; 0: it stays without WQEs
+ * @stride: bytes of a WQE, a power of two
+ * @tail: bytes needed behind the ring
+ *
+ * Return: 0 or -ENOMEM; then qhca_ib_wq_put() has to be called as well.
+ */
+int qhca_ib_wq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u32 max_wr, u32 stride,
+			  size_t tail)
+{
+	if (!max_wr)
+		return 0;
+	wq->size = roundup_pow_of_two(max_wr);
+	wq->log_stride = ilog2(stride);
+	wq->wr = kvcalloc(wq->size, sizeof(*wq->wr), GFP_KERNEL);
+	if (!wq->wr)
+		return -ENOMEM;
+	return qhca_ib_qmem_get_kernel(dev, &wq->mem,
+				       ((size_t)wq->size << wq->log_stride) + tail);
+}
+
+/**
+ * qhca_ib_wq_put - free the memory of a queue that the device does not use
+ * @dev: the HCA
+ * @wq: the queue
+ */
+void qhca_ib_wq_put(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq)
+{
+	qhca_ib_qmem_put(dev, &wq->mem);
+	kvfree(wq->wr);
+}

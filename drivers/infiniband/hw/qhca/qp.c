@@ -4,7 +4,7 @@
 
 static_assert(QHCA_QPT_GSI == (int)IB_QPT_GSI && QHCA_QPT_RC == (int)IB_QPT_RC &&
 	      QHCA_QPT_UC == (int)IB_QPT_UC && QHCA_QPT_UD == (int)IB_QPT_UD &&
-	      QHCA_QPT_XRC_INI == (int)IB_QPT_XRC_INI &&
+	      QHCA_QPT_RAW == (int)IB_QPT_RAW_PACKET && QHCA_QPT_XRC_INI == (int)IB_QPT_XRC_INI &&
 	      QHCA_QPT_XRC_TGT == (int)IB_QPT_XRC_TGT);
 
 /* Capabilities that the device needs for each type of QP; 0: no such type. */
@@ -13,6 +13,7 @@ static const u64 qhca_ib_qp_caps[] = {
 	[IB_QPT_RC] = QHCA_CAP_RC,
 	[IB_QPT_UC] = QHCA_CAP_UC,
 	[IB_QPT_UD] = QHCA_CAP_UD,
+	[IB_QPT_RAW_PACKET] = QHCA_CAP_RAW,
 	[IB_QPT_XRC_INI] = QHCA_CAP_XRC,
 	[IB_QPT_XRC_TGT] = QHCA_CAP_XRC,
 };
@@ -32,13 +33,12 @@ static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_a
 
 	if (type >= ARRAY_SIZE(qhca_ib_qp_caps) || !qhca_ib_has(dev, qhca_ib_qp_caps[type]))
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: type %u", type);
-	if ((attr->create_flags & ~qhca_ib_create_flags(dev, type)) || attr->rwq_ind_tbl)
-		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: flags %#x, or RSS",
-				      attr->create_flags);
+	if (attr->create_flags & ~qhca_ib_create_flags(dev, type))
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: flags %#x", attr->create_flags);
 	/* A kernel WR has no member for the SRQ of the peer. */
 	if (type == IB_QPT_XRC_INI && kernel)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: the kernel cannot send with XRC");
-	if (attr->srq && type != IB_QPT_RC && type != IB_QPT_UD)
+	if (attr->srq && type != IB_QPT_RC && type != IB_QPT_UD && type != IB_QPT_RAW_PACKET)
 		return qhca_ib_refuse(dev, -EINVAL, "QP: type %u with an SRQ", type);
 	if (!!attr->xrcd != target)
 		return qhca_ib_refuse(dev, -EINVAL, "QP: type %u %s an XRC domain", type,
@@ -88,68 +88,21 @@ static u32 qhca_ib_sq_stride(const struct ib_qp_cap *cap)
 		     roundup_pow_of_two(sizeof(struct qhca_sq_wqe) + payload));
 }
 
-/* struct qhca_ib_user_wq - ring of a queue, as the user describes it */
-struct qhca_ib_user_wq {
-	u64 addr;
-	u32 len;
-	u8 log_size;
-	u8 log_stride;
-};
-
-/* @tail: bytes needed behind the ring */
-static int qhca_ib_wq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u32 max_wr,
-			       u32 stride, u32 max_stride, size_t tail,
-			       const struct qhca_ib_user_wq *user)
-{
-	if (!max_wr && !user->len)
-		return 0;
-	if (!max_wr)
-		return qhca_ib_refuse(dev, -EINVAL, "QP: ring for a queue without WRs");
-	if (user->log_size > ilog2(dev->ibdev.attrs.max_qp_wr) || BIT(user->log_size) < max_wr)
-		return qhca_ib_refuse(dev, -EINVAL, "QP: ring of 2^%u for %u WRs", user->log_size,
-				      max_wr);
-	if (user->log_stride > ilog2(max_stride) || BIT(user->log_stride) < stride)
-		return qhca_ib_refuse(dev, -EINVAL, "QP: WQEs of 2^%u for %u bytes",
-				      user->log_stride, stride);
-
-	wq->size = BIT(user->log_size);
-	wq->log_stride = user->log_stride;
-	return qhca_ib_qmem_get_user(dev, &wq->mem, user->addr, user->len,
-				     ((u64)wq->size << wq->log_stride) + tail);
-}
-
-static int qhca_ib_wq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u32 max_wr,
-				 u32 stride, size_t tail)
-{
-	if (!max_wr)
-		return 0;
-	wq->size = roundup_pow_of_two(max_wr);
-	wq->log_stride = ilog2(stride);
-	wq->wr = kvcalloc(wq->size, sizeof(*wq->wr), GFP_KERNEL);
-	if (!wq->wr)
-		return -ENOMEM;
-	return qhca_ib_qmem_get_kernel(dev, &wq->mem,
-				       ((size_t)wq->size << wq->log_stride) + tail);
-}
-
-static void qhca_ib_wq_put(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq)
-{
-	qhca_ib_qmem_put(dev, &wq->mem);
-	kvfree(wq->wr);
-}
-
 static int qhca_ib_qp_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 			       const struct ib_qp_cap *cap, struct ib_udata *udata)
 {
+	const size_t version_1 = offsetof(struct qhca_create_qp_req, rx_hash_types);
+	struct qhca_create_qp_req req = {};
 	struct qhca_ib_user_wq user;
-	struct qhca_create_qp_req req;
 	int ret;
 
-	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
+	ret = qhca_ib_udata_in(dev, udata, &req,
+			       udata->inlen < sizeof(req) ? version_1 : sizeof(req));
 	if (ret)
 		return ret;
-	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)))
-		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: reserved bytes of the request");
+	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)) ||
+	    memchr_inv(&req.rx_hash_types, 0, sizeof(req) - version_1))
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: reserved bytes, or a hash");
 
 	user = (struct qhca_ib_user_wq) { req.sq_addr, req.sq_len, req.sq_log_size,
 					  req.sq_log_stride };
@@ -338,6 +291,8 @@ static int qhca_ib_do_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	int ret;
 
+	if (attr->rwq_ind_tbl)
+		return qhca_ib_rss_create(dev, qp, attr, udata);
 	qhca_ib_trim_cap(attr);
 	ret = qhca_ib_check_type(dev, attr, !udata);
 	if (!ret)
@@ -414,6 +369,10 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	int ret;
 
+	if (qp->spread) {
+		qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_SPREAD, qp->spread);
+		return 0;
+	}
 	WRITE_ONCE(qp->dying, true);
 	ret = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_QP, qp->qpn,
 			      ibqp->pd ? to_qpd(ibqp->pd) : NULL);

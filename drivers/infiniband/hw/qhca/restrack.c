@@ -124,6 +124,8 @@ int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	struct qhca_qpc qpc;
 	int ret;
 
+	if (qp->spread)
+		return 0;
 	ret = qhca_ib_query_qpc(ibqp, &qpc);
 	if (ret)
 		return ret;
@@ -152,6 +154,8 @@ int qhca_ib_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 	struct qhca_qpc qpc;
 	int ret;
 
+	if (to_qqp(ibqp)->spread)
+		return 0;
 	ret = qhca_ib_query_qpc(ibqp, &qpc);
 	if (ret)
 		return ret;

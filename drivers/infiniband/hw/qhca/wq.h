@@ -76,4 +76,18 @@ struct qhca_ib_wq {
 	struct qhca_ib_wr *wr;
 };
 
+/**
+ * struct qhca_ib_user_wq - ring of a queue, as the user describes it
+ * @addr: where it is
+ * @len: bytes there; 0: there is no queue
+ * @log_size: log2 of the WQEs
+ * @log_stride: log2 of the bytes of a WQE
+ */
+struct qhca_ib_user_wq {
+	u64 addr;
+	u32 len;
+	u8 log_size;
+	u8 log_stride;
+};
+
 #endif /* QHCA_IB_WQ_H */

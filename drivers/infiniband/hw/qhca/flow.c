@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: flow rules: which Ethernet frames a QP receives. */
+#include "qhca_ib.h"
+
+static_assert(QHCA_FLOW_DONT_FRAG == (int)IB_IPV4_DONT_FRAG &&
+	      QHCA_FLOW_MORE_FRAGS == (int)IB_IPV4_MORE_FRAG);
+
+struct qhca_ib_flow {
+	struct ib_flow ibflow;
+	u32 number;
+};
+
+/* struct qhca_ib_field - a member of the key, and that of a specification which it has to match */
+struct qhca_ib_field {
+	u8 key;
+	u8 spec;
+	u8 len;
+};
+
+#define QHCA_IB_FIELD(member, type, field, len)	\
+	{ offsetof(struct qhca_flow_key, member), offsetof(type, field), len }
+
+static const struct qhca_ib_field qhca_ib_eth[] = {
+	QHCA_IB_FIELD(dmac, struct ib_flow_eth_filter, dst_mac, 6),
+	QHCA_IB_FIELD(smac, struct ib_flow_eth_filter, src_mac, 6),
+	QHCA_IB_FIELD(ethertype, struct ib_flow_eth_filter, ether_type, 2),
+	QHCA_IB_FIELD(vlan_tci, struct ib_flow_eth_filter, vlan_tag, 2),
+};
+
+static const struct qhca_ib_field qhca_ib_ipv4[] = {
+	QHCA_IB_FIELD(src, struct ib_flow_ipv4_filter, src_ip, 4),
+	QHCA_IB_FIELD(dst, struct ib_flow_ipv4_filter, dst_ip, 4),
+	QHCA_IB_FIELD(proto, struct ib_flow_ipv4_filter, proto, 1),
+	QHCA_IB_FIELD(tclass, struct ib_flow_ipv4_filter, tos, 1),
+	QHCA_IB_FIELD(ttl, struct ib_flow_ipv4_filter, ttl, 1),
+	QHCA_IB_FIELD(ip_flags, struct ib_flow_ipv4_filter, flags, 1),
+};
+
+static const struct qhca_ib_field qhca_ib_ipv6[] = {
+	QHCA_IB_FIELD(src, struct ib_flow_ipv6_filter, src_ip, 16),
+	QHCA_IB_FIELD(dst, struct ib_flow_ipv6_filter, dst_ip, 16),
+	QHCA_IB_FIELD(flow_label, struct ib_flow_ipv6_filter, flow_label, 4),
+	QHCA_IB_FIELD(proto, struct ib_flow_ipv6_filter, next_hdr, 1),
+	QHCA_IB_FIELD(tclass, struct ib_flow_ipv6_filter, traffic_class, 1),
+	QHCA_IB_FIELD(ttl, struct ib_flow_ipv6_filter, hop_limit, 1),
+};
+
+static const struct qhca_ib_field qhca_ib_ports[] = {
+	QHCA_IB_FIELD(sport, struct ib_flow_tcp_udp_filter, src_port, 2),
+	QHCA_IB_FIELD(dport, struct ib_flow_tcp_udp_filter, dst_port, 2),
+};
+
+/* struct qhca_ib_spec - a specification: what it looks at, and the header that a frame must have */
+struct qhca_ib_spec {
+	u16 type;
+	u8 header;
+	u8 val;
+	u8 mask;
+	u8 num;
+	const struct qhca_ib_field *field;
+};
+
+#define QHCA_IB_SPEC(id, header, type, fields)					\
+	{ IB_FLOW_SPEC_##id, header, offsetof(type, val), offsetof(type, mask),	\
+	  ARRAY_SIZE(qhca_ib_##fields), qhca_ib_##fields }
+
+static const struct qhca_ib_spec qhca_ib_specs[] = {
+	QHCA_IB_SPEC(ETH, 0, struct ib_flow_spec_eth, eth),
+	QHCA_IB_SPEC(IPV4, QHCA_FLOW_HAS_IPV4, struct ib_flow_spec_ipv4, ipv4),
+	QHCA_IB_SPEC(IPV6, QHCA_FLOW_HAS_IPV6, struct ib_flow_spec_ipv6, ipv6),
+	QHCA_IB_SPEC(TCP, QHCA_FLOW_HAS_TCP, struct ib_flow_spec_tcp_udp, ports),
+	QHCA_IB_SPEC(UDP, QHCA_FLOW_HAS_UDP, struct ib_flow_spec_tcp_udp, ports),
+};
+
+static void qhca_ib_need_header(struct qhca_flow *rule, u8 header)
+{
+	rule->key.headers |= header;
+	rule->mask.headers |= header;
+}
+
+static void qhca_ib_match(struct qhca_flow *rule, const struct qhca_ib_spec *spec, const u8 *from)
+{
+	u8 *key = (u8 *)&rule->key, *mask = (u8 *)&rule->mask;
+	unsigned int i, k;
+
+	qhca_ib_need_header(rule, spec->header);
+	for (i = 0; i < spec->num; i++) {
+		const struct qhca_ib_field *field = &spec->field[i];
+
+		for (k = 0; k < field->len; k++) {
+			mask[field->key + k] = from[spec->mask + field->spec + k];
+			key[field->key + k] = from[spec->val + field->spec + k] &
+					      mask[field->key + k];
+		}
+	}
+	if (rule->mask.vlan_tci)
+		qhca_ib_need_header(rule, QHCA_FLOW_HAS_VLAN);
+}
+
+/* Add a specification to a rule. */
+static int qhca_ib_add_spec(struct qhca_ib_dev *dev, struct qhca_flow *rule,
+			    const union ib_flow_spec *spec)
+{
+	unsigned int i;
+
+	if (spec->type == IB_FLOW_SPEC_ACTION_TAG) {
+		rule->tag = cpu_to_le32(spec->flow_tag.tag_id);
+		return 0;
+	}
+	if (spec->type == IB_FLOW_SPEC_ACTION_DROP) {
+		rule->action = QHCA_FLOW_DROP;
+		rule->target = 0;
+		return 0;
+	}
+	for (i = 0; i < ARRAY_SIZE(qhca_ib_specs); i++) {
+		if (spec->type == qhca_ib_specs[i].type) {
+			qhca_ib_match(rule, &qhca_ib_specs[i], (const u8 *)spec);
+			return 0;
+		}
+	}
+	return qhca_ib_refuse(dev, -EOPNOTSUPP, "flow: specification %#x", spec->type);
+}
+
+static int qhca_ib_add_specs(struct qhca_ib_dev *dev, struct qhca_flow *rule,
+			     const struct ib_flow_attr *attr)
+{
+	const void *at = attr + 1;
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < attr->num_of_specs && !ret; i++) {
+		ret = qhca_ib_add_spec(dev, rule, at);
+		at += ((const union ib_flow_spec *)at)->size;
+	}
+	return ret;
+}
+
+/* Default rules come last: for all that the network interface does not want, or the groups. */
+static int qhca_ib_flow_type(struct qhca_ib_dev *dev, struct qhca_flow *rule,
+			     const struct ib_flow_attr *attr)
+{
+	switch (attr->type) {
+	case IB_FLOW_ATTR_NORMAL:
+		return 0;
+	case IB_FLOW_ATTR_MC_DEFAULT:
+		rule->key.dmac[0] = 1;
+		rule->mask.dmac[0] = 1;
+		fallthrough;
+	case IB_FLOW_ATTR_ALL_DEFAULT:
+		rule->order = QHCA_FLOW_REST;
+		return attr->num_of_specs ?
+		       qhca_ib_refuse(dev, -EINVAL, "flow: default, with specifications") : 0;
+	default:
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "flow: type %d", attr->type);
+	}
+}
+
+static int qhca_ib_do_create_flow(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+				  const struct ib_flow_attr *attr, u32 *number)
+{
+	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_CREATE_FLOW) };
+	struct qhca_flow rule = {
+		.priority = cpu_to_le32(attr->priority),
+		.target = cpu_to_le32(qp->spread ?: qp->qpn),
+		.action = qp->spread ? QHCA_FLOW_SPREAD : QHCA_FLOW_QP,
+	};
+	struct qhca_mbox mbox = { .in = &rule, .in_len = sizeof(rule) };
+	int ret;
+
+	ret = qhca_ib_flow_type(dev, &rule, attr);
+	if (!ret)
+		ret = qhca_ib_add_specs(dev, &rule, attr);
+	return ret ?: qhca_cmd_exec(dev->core, &cmd, &mbox, number);
+}
+
+/**
+ * qhca_ib_create_flow - create_flow verb
+ * @ibqp: the QP that receives, of type RAW_PACKET
+ * @attr: which frames
+ * @udata: the user's
+ *
+ * Return: the rule, or an error pointer.
+ */
+struct ib_flow *qhca_ib_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
+				    struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+	struct qhca_ib_flow *flow;
+	int ret;
+
+	if (ibqp->qp_type != IB_QPT_RAW_PACKET || attr->flags)
+		return ERR_PTR(qhca_ib_refuse(dev, -EOPNOTSUPP, "flow: QP of type %d, flags %#x",
+					      ibqp->qp_type, attr->flags));
+	ret = qhca_ib_udata_check(dev, udata, 0);
+	if (ret)
+		return ERR_PTR(ret);
+	if (attr->port != QHCA_IB_PORT)
+		return ERR_PTR(qhca_ib_refuse(dev, -EINVAL, "flow: port %u", attr->port));
+	flow = kzalloc(sizeof(*flow), GFP_KERNEL);
+	if (!flow)
+		return ERR_PTR(-ENOMEM);
+	ret = qhca_ib_do_create_flow(dev, to_qqp(ibqp), attr, &flow->number);
+	if (ret) {
+		kfree(flow);
+		return ERR_PTR(ret);
+	}
+	return &flow->ibflow;
+}
+
+/**
+ * qhca_ib_destroy_flow - destroy_flow verb
+ * @ibflow: the rule
+ *
+ * Return: 0.
+ */
+int qhca_ib_destroy_flow(struct ib_flow *ibflow)
+{
+	struct qhca_ib_flow *flow = container_of(ibflow, struct qhca_ib_flow, ibflow);
+
+	qhca_cmd_destroy(to_qdev(ibflow->device)->core, QHCA_CMD_DESTROY_FLOW, flow->number);
+	kfree(flow);
+	return 0;
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * QPs of type RAW_PACKET, and flow rules. A frame for which the port has a rule does not leave the
+ * machine, so one QP sends and others of the same device receive.
+ */
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include "lib/rdma.h"
+
+#define LEN	120
+#define DMAC	"\x02\x11\x22\x33\x44\x55"
+#define SMAC	"\x02\x66\x77\x88\x99\xaa"
+#define TAG	0x123456
+
+/* An Ethernet frame with IPv4 and UDP, at the start of @b. */
+static void put_frame(const struct buf *b, uint16_t dport)
+{
+	static const uint8_t ip[28] = {
+		0x45, 0x28, 0, LEN - 14, 0, 1, 0x40, 0, 64, 17, 0, 0,
+		192, 0, 2, 1, 192, 0, 2, 2, 0x12, 0x34, 0, 0, 0, LEN - 34,
+	};
+
+	fill(b->addr, LEN, 1);
+	memcpy(b->addr, DMAC SMAC "\x08\x00", 14);
+	memcpy(b->addr + 14, ip, sizeof(ip));
+	b->addr[36] = dport >> 8;
+	b->addr[37] = (uint8_t)dport;
+}
+
+/* struct raw - a QP that sends, and its memory: what is sent, and from LEN on what is received */
+struct raw {
+	struct dev *d;
+	struct end e;
+	struct buf b;
+};
+
+static struct raw raw_new(struct dev *d)
+{
+	struct qp_opts o = QP_OPTS;
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = PORT };
+	struct raw r = { .d = d };
+
+	o.type = IBV_QPT_RAW_PACKET;
+	r.e = end_new(d, &o);
+	r.b = buf_new(d->pd, 4096, LOCAL);
+	REQUIRE_OK(ibv_modify_qp(r.e.qp, &a, IBV_QP_STATE | IBV_QP_PORT));
+	REQUIRE_OK(set_state(r.e.qp, IBV_QPS_RTR));
+	REQUIRE_OK(set_state(r.e.qp, IBV_QPS_RTS));
+	return r;
+}
+
+static void raw_recv(struct raw *r, uint64_t id)
+{
+	struct ibv_sge sge = buf_sge(&r->b, LEN, LEN);
+	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	memset(r->b.addr + LEN, 0, LEN);
+	REQUIRE_OK(ibv_post_recv(r->e.qp, &wr, &bad));
+}
+
+static void raw_send(struct raw *r, unsigned int flags)
+{
+	struct ibv_sge sge = buf_sge(&r->b, 0, LEN);
+	struct ibv_send_wr wr = {
+		.wr_id = 7, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED | flags,
+	}, *bad;
+
+	REQUIRE_OK(ibv_post_send(r->e.qp, &wr, &bad));
+	CHECK_EQ(poll_get(r->e.send_cq).status, IBV_WC_SUCCESS);
+}
+
+/* Whether @from's frame arrives at @to. */
+static bool arrives(struct raw *from, struct raw *to)
+{
+	struct ibv_wc wc;
+	int n;
+
+	raw_recv(to, 9);
+	raw_send(from, 0);
+	n = ibv_poll_cq(to->e.recv_cq, 1, &wc);
+	if (n == 1) {
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+		CHECK_EQ(wc.byte_len, LEN);
+		CHECK_EQ(wc.qp_num, to->e.qp->qp_num);
+		CHECK(!memcmp(to->b.addr + LEN, from->b.addr, LEN));
+		return true;
+	}
+	REQUIRE_OK(set_state(to->e.qp, IBV_QPS_RESET));	/* takes the WR back */
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = PORT };
+
+	REQUIRE_OK(ibv_modify_qp(to->e.qp, &a, IBV_QP_STATE | IBV_QP_PORT));
+	REQUIRE_OK(set_state(to->e.qp, IBV_QPS_RTR));
+	return false;
+}
+
+/* struct rule - attributes of a flow and up to three specifications behind them */
+struct rule {
+	struct ibv_flow_attr attr;
+	uint8_t spec[256];
+};
+
+static struct rule rule_new(void)
+{
+	return (struct rule){
+		.attr = { .type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(struct ibv_flow_attr),
+			  .port = PORT },
+	};
+}
+
+static void rule_add(struct rule *r, const void *spec, size_t size)
+{
+	uint8_t *at = (uint8_t *)r + r->attr.size;
+
+	REQUIRE(r->attr.size + size <= sizeof(*r));
+	memcpy(at, spec, size);
+	r->attr.size += size;
+	r->attr.num_of_specs++;
+}
+
+static void match_dmac(struct rule *r)
+{
+	struct ibv_flow_spec_eth eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(eth) };
+
+	memcpy(eth.val.dst_mac, DMAC, 6);
+	memset(eth.mask.dst_mac, 0xff, 6);
+	rule_add(r, &eth, sizeof(eth));
+}
+
+static void match_udp(struct rule *r, uint16_t dport)
+{
+	struct ibv_flow_spec_tcp_udp udp = {
+		.type = IBV_FLOW_SPEC_UDP, .size = sizeof(udp),
+		.val.dst_port = htons(dport), .mask.dst_port = 0xffff,
+	};
+
+	rule_add(r, &udp, sizeof(udp));
+}
+
+static struct ibv_flow *must(struct raw *r, const struct rule *rule)
+{
+	struct ibv_flow *flow = ibv_create_flow(r->e.qp, (struct ibv_flow_attr *)&rule->attr);
+
+	REQUIRE(flow);
+	return flow;
+}
+
+TEST(takes, "raw: a rule takes frames of its address and port, and only while it exists")
+{
+	struct dev *d = dev_open_qhca();
+	struct raw tx = raw_new(d), rx = raw_new(d);
+	struct rule rule = rule_new();
+	struct ibv_flow *flow;
+
+	put_frame(&tx.b, 1000);
+	CHECK(!arrives(&tx, &rx));
+	match_dmac(&rule);
+	match_udp(&rule, 1000);
+	flow = must(&rx, &rule);
+	CHECK(arrives(&tx, &rx));
+	put_frame(&tx.b, 1001);
+	CHECK(!arrives(&tx, &rx));
+	put_frame(&tx.b, 1000);
+	tx.b.addr[5] ^= 1;
+	CHECK(!arrives(&tx, &rx));
+	tx.b.addr[5] ^= 1;
+	CHECK(arrives(&tx, &rx));
+	CHECK_ERR(ibv_destroy_qp(rx.e.qp), EBUSY);
+	REQUIRE_OK(ibv_destroy_flow(flow));
+	CHECK(!arrives(&tx, &rx));
+	CHECK_ERR(ibv_destroy_qp(rx.e.qp), 0);
+}
+
+TEST(priority, "raw: the smallest priority has the frame, and DROP drops it")
+{
+	struct dev *d = dev_open_qhca();
+	struct raw tx = raw_new(d), a = raw_new(d), b = raw_new(d);
+	struct rule low = rule_new(), high = rule_new(), drop = rule_new();
+	struct ibv_flow_spec_action_drop spec = {
+		.type = IBV_FLOW_SPEC_ACTION_DROP, .size = sizeof(spec),
+	};
+	struct ibv_flow *flow;
+
+	put_frame(&tx.b, 1000);
+	match_dmac(&low);
+	low.attr.priority = 7;
+	match_dmac(&high);
+	high.attr.priority = 3;
+	must(&a, &low);
+	CHECK(arrives(&tx, &a));
+	flow = must(&b, &high);
+	CHECK(arrives(&tx, &b));
+	CHECK(!arrives(&tx, &a));
+	REQUIRE_OK(ibv_destroy_flow(flow));
+	CHECK(arrives(&tx, &a));
+	match_dmac(&drop);
+	rule_add(&drop, &spec, sizeof(spec));
+	must(&b, &drop);
+	CHECK(!arrives(&tx, &a));
+	CHECK(!arrives(&tx, &b));
+}
+
+/* Bits of the frame that a specification of IPv4 looks at. */
+static const struct {
+	const char *name;
+	size_t at;
+} ipv4_bytes[] = {
+	{ "source", 29 }, { "destination", 33 }, { "protocol", 23 }, { "TOS", 15 }, { "TTL", 22 },
+};
+
+TEST_ROWS(ipv4, "raw: IPv4", ipv4_bytes)
+{
+	struct dev *d = dev_open_qhca();
+	struct raw tx = raw_new(d), rx = raw_new(d);
+	struct rule rule = rule_new();
+	struct ibv_flow_spec_ipv4_ext ip = {
+		.type = IBV_FLOW_SPEC_IPV4_EXT, .size = sizeof(ip),
+		.val = { .src_ip = inet_addr("192.0.2.1"), .dst_ip = inet_addr("192.0.2.2"),
+			 .proto = 17, .tos = 0x28, .ttl = 64 },
+		.mask = { 0xffffffff, 0xffffffff, 0xff, 0xff, 0xff, 0 },
+	};
+
+	put_frame(&tx.b, 1000);
+	match_dmac(&rule);
+	rule_add(&rule, &ip, sizeof(ip));
+	must(&rx, &rule);
+	CHECK(arrives(&tx, &rx));
+	tx.b.addr[row->at] ^= 2;
+	CHECK(!arrives(&tx, &rx));
+}
+
+TEST(checksum, "raw: checksums are filled in, and found right; the tag of the rule")
+{
+	struct dev *d = dev_open_qhca();
+	struct raw tx = raw_new(d), rx = raw_new(d);
+	struct rule rule = rule_new();
+	struct ibv_wc wc;
+
+	match_dmac(&rule);
+	must(&rx, &rule);
+	put_frame(&tx.b, 1000);
+	raw_recv(&rx, 1);
+	raw_send(&tx, 0);
+	wc = poll_get(rx.e.recv_cq);
+	CHECK(!(wc.wc_flags & IBV_WC_IP_CSUM_OK));
+	raw_recv(&rx, 2);
+	raw_send(&tx, IBV_SEND_IP_CSUM);
+	wc = poll_get(rx.e.recv_cq);
+	CHECK_EQ(wc.wr_id, 2);
+	CHECK(wc.wc_flags & IBV_WC_IP_CSUM_OK);
+	CHECK(memcmp(rx.b.addr + LEN, tx.b.addr, LEN));
+}
+
+TEST(tag, "raw: an extended CQ has the tag of the rule")
+{
+	struct dev *d = dev_open_qhca();
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 16, .wc_flags = IBV_WC_EX_WITH_FLOW_TAG };
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(d->ctx, &cq_attr);
+	struct raw tx = raw_new(d), rx = { .d = d };
+	struct ibv_flow_spec_action_tag spec = {
+		.type = IBV_FLOW_SPEC_ACTION_TAG, .size = sizeof(spec), .tag_id = TAG,
+	};
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = PORT };
+	struct ibv_poll_cq_attr poll = {};
+	struct rule rule = rule_new();
+	struct qp_opts o = QP_OPTS;
+
+	REQUIRE(cq);
+	o.type = IBV_QPT_RAW_PACKET;
+	o.recv_cq = ibv_cq_ex_to_cq(cq);
+	rx.e = end_new(d, &o);
+	rx.b = buf_new(d->pd, 4096, LOCAL);
+	REQUIRE_OK(ibv_modify_qp(rx.e.qp, &a, IBV_QP_STATE | IBV_QP_PORT));
+	REQUIRE_OK(set_state(rx.e.qp, IBV_QPS_RTR));
+	match_dmac(&rule);
+	rule_add(&rule, &spec, sizeof(spec));
+	must(&rx, &rule);
+	put_frame(&tx.b, 1);
+	raw_recv(&rx, 5);
+	raw_send(&tx, 0);
+	REQUIRE_OK(ibv_start_poll(cq, &poll));
+	CHECK_EQ(cq->wr_id, 5);
+	CHECK_EQ(cq->status, IBV_WC_SUCCESS);
+	CHECK_EQ(ibv_wc_read_flow_tag(cq), TAG);
+	ibv_end_poll(cq);
+}
+
+static const struct {
+	const char *name;
+	int err;
+	enum ibv_flow_attr_type type;
+	uint32_t flags;
+	uint8_t port;
+	uint32_t spec;
+} bad_rules[] = {
+	{ "a sniffer", EOPNOTSUPP, IBV_FLOW_ATTR_SNIFFER, 0, PORT, 0 },
+	{ "do not trap", EOPNOTSUPP, IBV_FLOW_ATTR_NORMAL, IBV_FLOW_ATTR_FLAGS_DONT_TRAP, PORT, 0 },
+	{ "on the way out", EOPNOTSUPP, IBV_FLOW_ATTR_NORMAL, IBV_FLOW_ATTR_FLAGS_EGRESS, PORT, 0 },
+	{ "port 2", EINVAL, IBV_FLOW_ATTR_NORMAL, 0, 2, 0 },
+	{ "a tunnel", EOPNOTSUPP, IBV_FLOW_ATTR_NORMAL, 0, PORT, IBV_FLOW_SPEC_VXLAN_TUNNEL },
+	{ "all the rest, but of one address", EINVAL, IBV_FLOW_ATTR_ALL_DEFAULT, 0, PORT,
+	  IBV_FLOW_SPEC_ETH },
+};
+
+TEST_ROWS(refused, "raw: rules that are refused", bad_rules)
+{
+	struct dev *d = dev_open_qhca();
+	struct raw r = raw_new(d);
+	struct rule rule = rule_new();
+	struct ibv_flow_spec_tunnel tunnel = {
+		.type = IBV_FLOW_SPEC_VXLAN_TUNNEL, .size = sizeof(tunnel),
+		.val.tunnel_id = htonl(1), .mask.tunnel_id = htonl(0xffffff),
+	};
+
+	rule.attr.type = row->type;
+	rule.attr.flags = row->flags;
+	rule.attr.port = row->port;
+	if (row->spec == IBV_FLOW_SPEC_ETH)
+		match_dmac(&rule);
+	else if (row->spec)
+		rule_add(&rule, &tunnel, sizeof(tunnel));
+	errno = 0;
+	CHECK(!ibv_create_flow(r.e.qp, &rule.attr));
+	CHECK_EQ(errno, row->err);
+}
+
+TEST(rights, "raw: neither QPs nor rules without CAP_NET_RAW")
+{
+	struct dev *d = dev_open_qhca();
+	struct raw r = raw_new(d);
+	struct rule rule = rule_new();
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RAW_PACKET, .send_cq = r.e.send_cq, .recv_cq = r.e.recv_cq,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+
+	match_dmac(&rule);
+	REQUIRE_OK(setuid(65534));
+	errno = 0;
+	CHECK(!ibv_create_qp(d->pd, &attr));
+	CHECK_EQ(errno, EPERM);
+	errno = 0;
+	CHECK(!ibv_create_flow(r.e.qp, &rule.attr));
+	CHECK_EQ(errno, EPERM);
+}
+
+TEST(only_frames, "raw: other operations, other types' rules")
+{
+	struct dev *d = dev_open_qhca();
+	struct raw r = raw_new(d);
+	struct end rc = end_new(d, &QP_OPTS);
+	struct rule rule = rule_new();
+	struct ibv_sge sge = buf_sge(&r.b, 0, LEN);
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+	}, *bad;
+
+	CHECK_ERR(ibv_post_send(r.e.qp, &wr, &bad), EINVAL);
+	match_dmac(&rule);
+	errno = 0;
+	CHECK(!ibv_create_flow(rc.qp, &rule.attr));
+	CHECK(errno == EINVAL || errno == EOPNOTSUPP);
+}
