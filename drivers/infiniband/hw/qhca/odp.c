@@ -51,7 +51,10 @@ static void qhca_ib_odp_clear(struct qhca_ib_odp *odp, u64 start, u64 end)
 #define QHCA_IB_ODP_READ	0
 #define QHCA_IB_ODP_WRITE	HMM_PFN_WRITE
 
-/* The entry for page @i of @umem, 0 if it is not present. */
+/*
+ * The entry for page @i of @umem, 0 if it is not present. The core counts the pages that it unmaps,
+ * but leaves counting those that are mapped to the driver.
+ */
 static int qhca_ib_odp_page(struct ib_umem_odp *umem, size_t i, __le64 *page)
 {
 	struct pci_p2pdma_map_state p2pdma = {};
@@ -64,6 +67,8 @@ static int qhca_ib_odp_page(struct ib_umem_odp *umem, size_t i, __le64 *page)
 	dma = hmm_dma_map_pfn(umem->umem.ibdev->dma_device, &umem->map, i, &p2pdma);
 	if (ib_dma_mapping_error(umem->umem.ibdev, dma))
 		return -EFAULT;
+	if (!(pfn & HMM_PFN_DMA_MAPPED))
+		umem->npages++;
 	*page = cpu_to_le64(dma | QHCA_PAGE_READ | (pfn & HMM_PFN_WRITE ? QHCA_PAGE_WRITE : 0));
 	return 0;
 }
