@@ -299,6 +299,52 @@ TEST(death, "a process that dies amid page faults")
 	CHECK_EQ(rdma(IBV_WR_RDMA_WRITE, pinned.addr, pinned.mr, mem, odp, LEN), IBV_WC_SUCCESS);
 }
 
+/*
+ * The last page that a process can have, or NULL. The kernel keeps one back on some machines, and
+ * the size of the address space is that of the page tables.
+ */
+static uint8_t *map_last(void)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+	unsigned int bits, kept;
+
+	for (bits = 52; bits >= 39; bits--) {
+		for (kept = 0; kept < 2; kept++) {
+			void *at = (void *)((1ul << bits) - (1 + kept) * PAGE);
+
+			if (mmap(at, PAGE, PROT_READ | PROT_WRITE, flags, -1, 0) == at)
+				return at;
+		}
+	}
+	return NULL;
+}
+
+/* The end of the process ends all of its memory, and with it the region, at once. */
+TEST(last, "a process dies that has given the device its last page")
+{
+	int status;
+	pid_t pid = fork();
+
+	REQUIRE(pid >= 0);
+	if (!pid) {
+		uint8_t *page;
+
+		start(true);
+		page = map_last();
+		if (!page)
+			_exit(2);
+		*page = 5;
+		_exit(rdma(IBV_WR_RDMA_WRITE, page, odp, pinned.addr, pinned.mr, 1) ||
+		      *pinned.addr != 5);
+	}
+	REQUIRE(waitpid(pid, &status, 0) == pid);
+	start(true);
+	if (status == 2 << 8)
+		test_skip("the last page is in use");
+	CHECK_EQ(status, 0);
+	CHECK_EQ(rdma(IBV_WR_RDMA_WRITE, pinned.addr, pinned.mr, mem, odp, LEN), IBV_WC_SUCCESS);
+}
+
 /* Takes pages away all the time; what they hold is in a file, and comes back from there. */
 static void *thief(void *arg)
 {

@@ -172,6 +172,7 @@ static void qhca_ib_odp_drop_pieces(struct qhca_ib_odp *odp, bool all)
 
 static struct ib_umem_odp *qhca_ib_odp_new_piece(struct qhca_ib_odp *odp, unsigned long i)
 {
+	unsigned long start = i << QHCA_IB_ODP_PIECE_SHIFT;
 	struct ib_umem_odp *piece;
 	int ret;
 
@@ -179,8 +180,10 @@ static struct ib_umem_odp *qhca_ib_odp_new_piece(struct qhca_ib_odp *odp, unsign
 		qhca_ib_odp_drop_pieces(odp, false);
 	if (odp->num_pieces >= QHCA_IB_ODP_MAX_PIECES)
 		return ERR_PTR(-ENOMEM);
-	piece = ib_umem_odp_alloc_child(odp->umem, i << QHCA_IB_ODP_PIECE_SHIFT,
-					BIT(QHCA_IB_ODP_PIECE_SHIFT), &qhca_ib_odp_mn_ops);
+	/* The region does not end with a whole piece, and the device refuses what is behind it. */
+	piece = ib_umem_odp_alloc_child(odp->umem, start,
+					min(BIT(QHCA_IB_ODP_PIECE_SHIFT), TASK_SIZE_MAX - start),
+					&qhca_ib_odp_mn_ops);
 	if (IS_ERR(piece))
 		return piece;
 	piece->private = odp;
