@@ -59,6 +59,9 @@ typedef struct QHCALie {
     { lie, QHCA_HOSTILE_REG, QHCA_REG_##reg, 0, 4, LIE_COUNT, 0 }
 #define NO_IRQ(lie, vector) \
     { lie, QHCA_HOSTILE_IRQ, vector, 0, 4, LIE_SET, UINT32_MAX }
+/* A QP's page fault of @kind. */
+#define PAGE_FAULT(lie, kind, field, how, val) \
+    MBOX(lie, struct qhca_page_faults, fault[QHCA_PAGE_##kind].field, how, val)
 /* A limit that leaves nothing to work with. */
 #define LIMIT(field, val) \
     MBOX("limit-" #field, struct qhca_device_attr, field, SET, val)
@@ -126,12 +129,25 @@ static const QHCALie qhca_lies[] = {
     REG("cmd-busy", CMD_TIMEOUT, 0),
     REG_COUNT("cmd-busy", CMD_PROGRESS),
 
+    CMD("page-kept", CLEAR_PAGES, status, SET, QHCA_ERR_BUSY),
+    CMD("page-lost", SET_PAGES, status, SET, QHCA_ERR_OBJ),
+    CMD("page-answer", RESUME_QP, status, SET, QHCA_ERR_STATE),
+    PAGE_FAULT("page-first", REQUEST, first, ONES, 0),
+    PAGE_FAULT("page-behind", REQUEST, first, ADD, 64),
+    PAGE_FAULT("page-number", REQUEST, num, ONES, 0),
+    PAGE_FAULT("page-none", REQUEST, num, SET, 0),
+    PAGE_FAULT("page-open", SEND, open, SET, 1),
+    PAGE_FAULT("page-open", RESPONSE, open, SET, 1),
+    PAGE_FAULT("page-stranger", REQUEST, key, XOR, 0x100),
+    PAGE_FAULT("page-stranger", REQUEST, sn, SET, 0),
+
     EQE("event-cq", COMP, obj, ADD, 1),
     EQE("event-comp", COMP, type, SET, QHCA_EVENT_QP_FATAL),
     EQE("event-unknown", LINK_DOWN, type, SET, 0xff),
     EQE("event-qp", LINK_DOWN, type, SET, QHCA_EVENT_QP_FATAL),
     EQE("event-srq", LINK_DOWN, type, SET, QHCA_EVENT_SRQ_ERR),
     EQE("event-cq-err", LINK_DOWN, type, SET, QHCA_EVENT_CQ_ERR),
+    EQE("event-page", LINK_DOWN, type, SET, QHCA_EVENT_PAGE_FAULT),
     EQE("event-fatal", LINK_DOWN, type, SET, QHCA_EVENT_DEVICE_FATAL),
 
     NO_IRQ("irq-async", 0),

@@ -66,10 +66,20 @@ cqe-no-grh             | verbs | datagram 21    | device failed: a completion ma
 cqe-half-grh           | verbs | datagram 21    | device failed: a completion makes no sense
 cqe-imm                | verbs | datagram 21    | device failed: a completion makes no sense
 cqe-status             | verbs | send 21        |
+page-kept              | odp   | not ok 1 .*    | device failed: pages could not be taken back
+page-lost              | odp   | not ok 1 .*    |
+page-answer            | odp   | ok 1 .*        |
+page-first             | odp   | not ok 1 .*    |
+page-behind            | odp   | not ok 1 .*    |
+page-number            | odp   | ok 1 .*        |
+page-none              | odp   | ok 1 .*        |
+page-open              | odp   | ok 1 .*        |
+page-stranger          | odp   | not ok 1 .*    |
 event-unknown          | link  | carrier 1      |
 event-qp               | link  | carrier 1      |
 event-srq              | link  | carrier 1      |
 event-cq-err           | link  | carrier 1      |
+event-page             | link  | carrier 1      |
 event-fatal            | link  | carrier 0      | device failed: it reported a fatal error
 irq-async              | link  | carrier 1      | vector 0: [0-9]* events without interrupt
 irq-comp               | ping  | ping .*        | vector 1: [0-9]* events without interrupt
@@ -134,6 +144,8 @@ lie_bind()
 }
 
 lie_group() { timeout -k 2 60 /opt/qhca/selftests/cgroup -t 'its multicast groups'; }
+
+lie_odp() { timeout -k 2 60 /opt/qhca/selftests/odp -t 'absent on either side: explicit'; }
 
 counter_moved() { [ "$(counter "$1")" != "$2" ]; }
 
