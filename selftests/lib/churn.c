@@ -78,6 +78,8 @@ static void *new_mr(struct ibv_pd *pd, uint8_t *mem)
 	static const int access[] = {
 		0, LOCAL, REMOTE, REMOTE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND,
 		LOCAL | IBV_ACCESS_ZERO_BASED, IBV_ACCESS_REMOTE_WRITE, 1 << 15,
+		IBV_ACCESS_ON_DEMAND, REMOTE | IBV_ACCESS_ON_DEMAND,
+		REMOTE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND,
 	};
 	size_t off = below(BUF_LEN), len = one_in(30) ? some_number(0) : below(BUF_LEN - off);
 	int rights = access[below(ARRAY_SIZE(access))];

@@ -326,11 +326,41 @@ static void map(void *unused)
 	unuse(s);
 }
 
+/* Takes away pages of the memory of an MR, or the right to write to them. */
+static void steal(void *unused)
+{
+	uint8_t *mem = pick(MR)->mem + (below(BUF_LEN) & ~4095u);
+	size_t len = below(BUF_LEN);
+
+	switch (below(4)) {
+	case 0:
+		mprotect(mem, len, PROT_READ);
+		mprotect(mem, len, PROT_READ | PROT_WRITE);
+		break;
+	case 1:
+		madvise(mem, len, MADV_PAGEOUT);
+		break;
+	default:
+		madvise(mem, len, MADV_DONTNEED);
+		break;
+	}
+}
+
+static void advise(void *unused)
+{
+	struct slot *pd = use(PD);
+	struct ibv_sge sge[2] = { some_sge(), some_sge() };
+
+	if (pd)
+		ibv_advise_mr(pd->obj, below(one_in(10) ? 5 : 3), below(2), sge, below(3));
+	unuse(pd);
+}
+
 void *churn_thread(void *seed)
 {
 	static const struct op ops[] = {
 		{ 4, make_or_destroy }, { 6, use_qp }, { 3, use_cq }, { 1, use_srq },
-		{ 1, change_mr }, { 1, map }, { 1, copy_dm },
+		{ 1, change_mr }, { 1, map }, { 1, copy_dm }, { 2, steal }, { 1, advise },
 	};
 
 	chance_seed((uintptr_t)seed);
