@@ -221,9 +221,9 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->rwqs, XA_FLAGS_LOCK_IRQ);
-	xa_init(&dev->odps);
 	/* Not taken in hard IRQ, but in the same lock class as the two above. */
 	xa_init_flags(&dev->targets, XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->odps, XA_FLAGS_LOCK_IRQ);
 	INIT_WORK(&dev->port_work, qhca_ib_port_work);
 	INIT_WORK(&dev->gid_work, qhca_ib_gid_work);
 	INIT_WORK(&dev->flush_work, qhca_ib_flush_work);

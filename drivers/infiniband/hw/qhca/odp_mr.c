@@ -21,11 +21,11 @@ static struct qhca_ib_odp *qhca_ib_odp_get(struct qhca_ib_dev *dev, u32 key)
 {
 	struct qhca_ib_odp *odp;
 
-	xa_lock(&dev->odps);
+	xa_lock_irq(&dev->odps);
 	odp = xa_load(&dev->odps, key >> 8);
 	if (odp && (odp->key != key || !refcount_inc_not_zero(&odp->users)))
 		odp = NULL;
-	xa_unlock(&dev->odps);
+	xa_unlock_irq(&dev->odps);
 	return odp;
 }
 
@@ -118,7 +118,7 @@ void qhca_ib_odp_release(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
 
 	if (!odp)
 		return;
-	xa_erase(&dev->odps, odp->key >> 8);
+	xa_erase_irq(&dev->odps, odp->key >> 8);
 	qhca_ib_odp_put(odp);
 	wait_for_completion(&odp->idle);
 	qhca_ib_odp_free(odp);
@@ -147,7 +147,7 @@ static struct ib_mr *qhca_ib_odp_create(struct ib_pd *ibpd, struct qhca_ib_odp *
 	odp->key = ibmr->lkey;
 	odp->pdn = to_qpd(ibpd)->pdn;
 	odp->iova = le64_to_cpu(cmd.reg_mr.iova);
-	ret = xa_err(xa_store(&dev->odps, odp->key >> 8, odp, GFP_KERNEL_ACCOUNT));
+	ret = xa_err(xa_store_irq(&dev->odps, odp->key >> 8, odp, GFP_KERNEL_ACCOUNT));
 	if (ret) {
 		qhca_cmd_destroy(dev->core, QHCA_CMD_DEREG_MR, odp->key);
 		qhca_ib_mr_free(dev, to_qmr(ibmr));
