@@ -12,7 +12,7 @@
 # shellcheck disable=SC2034 # check.sh reads it
 PARTS='
 rxe            | pair | check full       | rxe      | machines 2 --nic-b virtio -- pair-rdma.sh
-pair-rdma      | pair | check full       | pair     | machines 2 -- pair-rdma.sh perf ipv6 place cm
+pair-rdma      | pair | check full       | pair     | machines 2 -- pair-rdma.sh perf ipv6 place cm odp
 pair           | pair | check full       | pair     | machines 2 -- pair.sh
 aggregate      | pair | full             | pair     | machines 2 --device-arg aggregate=on -- pair-rdma.sh perf place
 pair-loss      | pair | check full       | pair     | machines 2 --loss 1 -- pair-rdma.sh loss
@@ -20,6 +20,7 @@ consumers-pair | pair | check full       |          | consumers_together
 wire           | pair | check full       | pair     | wire --link dgram
 rxe-wire       | pair | check full       | rxe      | wire --nic-b virtio --link udp
 rxe-loss       | pair | check full       | rxe      | machines 2 --nic-b virtio --loss 1 -- pair-rdma.sh loss
+rxe-odp        | pair | full             | rxe      | machines 2 --kernel 7 --nic-b virtio -- pair-rdma.sh odp
 mcast          | pair | check full       | pair     | mcast
 kselftest      | one  | check full       | guest    | one_guest 2400 --device-arg guest-faults=on -- kselftest
 consumers      | one  | check full       |          | consumers_alone
@@ -295,8 +296,7 @@ unplug()
 		--env LIFE_WAYS='plug off' -- life
 }
 
-# QEMU's threads: CPUs of the guest ring while the main loop works, and while it takes the
-# device away.
+# QEMU's threads: CPUs of the guest ring while the main loop works, or takes the device away.
 tsan_qemu()
 {
 	local rc=0 VMFLAGS="$VMFLAGS --tsan-qemu"

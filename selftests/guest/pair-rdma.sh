@@ -6,7 +6,7 @@
 # Two machines on one cable: perftest and the connection manager, each machine
 # being server and client in turn. The second one may have another RDMA device,
 # such as rdma_rxe. Parts: perf mtu ipv6 vlan place cm (these without
-# arguments), loss, killed (vm --mortal-server).
+# arguments), odp, loss, killed (vm --mortal-server).
 # Each ends with one line: N passed, N failed, N skipped.
 
 # shellcheck disable=SC2034 # for what is sourced
@@ -134,6 +134,26 @@ cm()
 	state $NAME
 }
 
+# Memory that is not pinned, at both ends; rdma_rxe has it on Linux 7, but not for all memory.
+odp()
+{
+	local how ways='o O'
+	! rxe_there || ways=o
+	perf_table $NAME/odp <<-'EOF'
+	ib_send_bw --odp -s 65536 -n 200
+	ib_write_bw --odp -s 65536 -n 200
+	ib_read_bw --odp -s 65536 -n 200 -o 8
+	ib_atomic_bw --odp -n 200 -o 8
+	ib_send_bw --odp -s 4096 -n 200 --use-srq
+	EOF
+	# These look at what they receive.
+	for how in $ways; do
+		PORT=$((PORT + 1))
+		both_ways "$NAME/odp pingpong -$how" $PORT "" "$QHCA_PEER" ibv_rc_pingpong -c "-$how" \
+			-d "$QHCA_DEV" -g "$QHCA_GID" -p "$PORT" -s 100000 -n 100
+	done
+}
+
 # B-012 B-013 B-073 B-074
 place()
 {
@@ -243,7 +263,7 @@ killed()
 [ $# -gt 0 ] || set -- perf mtu ipv6 vlan place cm
 for part; do
 	case $part in
-	perf|mtu|ipv6|vlan|place|cm|loss|killed) $part ;;
+	perf|mtu|ipv6|vlan|place|cm|odp|loss|killed) $part ;;
 	*) echo "unknown part $part"; exit 2 ;;
 	esac
 done
