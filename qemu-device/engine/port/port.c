@@ -37,6 +37,7 @@ static void reset(struct qhca_engine *e)
     struct vhca_pace pace = e->port->pace;
     bool link = e->port->link;
 
+    vhca_async_del(&e->port->async);
     vhca_group_free_all(e);
     vhca_fifo_free(&e->port->loop);
     vhca_fifo_free(&e->port->tx);
@@ -280,6 +281,7 @@ int vhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
 static bool init(struct qhca_engine *e)
 {
     e->port->link = true;
+    vhca_async_init(&e->port->async, PORT_NUMBER);
     e->port->allowed = calloc(e->cfg.num_uars, sizeof(*e->port->allowed));
     if (e->cfg.bandwidth) {
         e->port->pace.slack = QHCA_PACE_NS;

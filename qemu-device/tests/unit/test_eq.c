@@ -137,6 +137,22 @@ static void link_flaps_unseen(void)
     CHECK_EQ(dev_state(g), QHCA_STATE_RUNNING);
 }
 
+/* The port outlives a reset, unlike other objects with events. */
+static void reset_while_waiting(void)
+{
+    struct guest *g = guest_start();
+    struct geq eq = eq_create(g, 2, 0, QHCA_EQ_ASYNC);
+
+    raise_event(g, QHCA_EVENT_CQ_ERR, 1);
+    qhca_engine_set_link(g->e, *g->clock, false);
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+    guest_enable(g, 5);
+    eq = eq_create(g, 2, 4, QHCA_EQ_ASYNC);
+    eq_expect_none(&eq);
+    qhca_engine_set_link(g->e, *g->clock, true);
+    eq_expect(&eq, QHCA_EVENT_LINK_UP, 1);
+}
+
 static void unwritable(void)
 {
     struct guest *g = guest_start();
@@ -261,6 +277,7 @@ static const struct test tests[] = {
     { "full async EQ: events wait (H-002)", async_waits },
     { "a waiting event dies with its object or the EQ", async_waits_in_vain },
     { "a link that flaps unseen (H-012)", link_flaps_unseen },
+    { "a reset while an event of the port waits", reset_while_waiting },
     { "EQ that cannot be written is fatal", unwritable },
     { "full completion EQ", full_completion_eq },
     { "creation, destruction, refusals", creation },
