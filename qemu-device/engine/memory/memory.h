@@ -22,6 +22,7 @@
 struct vhca_pages {
     struct vhca_node *root;     /* NULL: all are absent */
     uint64_t num;
+    uint32_t nodes;
     uint8_t levels;
     uint8_t shift;              /* log2 of the size of a page */
 };
@@ -209,6 +210,9 @@ bool vhca_mr_invalidate(struct qhca_engine *e, const struct vhca_key_user *user,
                         uint32_t key, bool remote);
 
 /* ---- pages.c: regions of type ODP ---- */
+
+/* What a node counts as towards QHCA_MAX_TABLE_BLOCKS. */
+#define QHCA_NODE_BLOCKS    (QHCA_TABLE_ENTRIES + 1u)
 
 /* Start with no pages for @bytes from the first page on. */
 void vhca_pages_init(struct vhca_pages *t, uint64_t bytes, uint8_t shift);

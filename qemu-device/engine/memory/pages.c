@@ -24,8 +24,8 @@ struct vhca_node {
     };
 };
 
-/* What a node counts as towards QHCA_MAX_TABLE_BLOCKS. */
-#define NODE_BLOCKS ((uint32_t)(sizeof(struct vhca_node) / sizeof(uint64_t)))
+_Static_assert(sizeof(struct vhca_node) == QHCA_NODE_BLOCKS * sizeof(uint64_t),
+               "a node counts as what it takes");
 
 /* Return the slot of page @i at @level. */
 static unsigned slot(uint64_t i, unsigned level)
@@ -55,15 +55,16 @@ static uint64_t page_at(const struct vhca_pages *t, uint64_t i)
 
 /* ---- changing ---- */
 
-static struct vhca_node *new_node(struct qhca_engine *e)
+static struct vhca_node *new_node(struct qhca_engine *e, struct vhca_pages *t)
 {
     struct vhca_node *node = NULL;
 
-    if (NODE_BLOCKS <= QHCA_MAX_TABLE_BLOCKS - e->table_blocks) {
+    if (QHCA_NODE_BLOCKS <= QHCA_MAX_TABLE_BLOCKS - e->table_blocks) {
         node = calloc(1, sizeof(*node));
     }
     if (node) {
-        e->table_blocks += NODE_BLOCKS;
+        t->nodes++;
+        e->table_blocks += QHCA_NODE_BLOCKS;
         vhca_spend(e, 1);
     }
     return node;
@@ -77,7 +78,7 @@ static struct vhca_node *make_leaf(struct qhca_engine *e, struct vhca_pages *t,
 
     for (unsigned level = t->levels; level-- > 0;) {
         if (!*at) {
-            *at = new_node(e);
+            *at = new_node(e, t);
             if (*at && parent) {
                 parent->used++;
             }
@@ -110,7 +111,8 @@ static void prune(struct qhca_engine *e, struct vhca_pages *t, uint64_t i)
     while (!(*way[depth])->used) {
         free(*way[depth]);
         *way[depth] = NULL;
-        e->table_blocks -= NODE_BLOCKS;
+        t->nodes--;
+        e->table_blocks -= QHCA_NODE_BLOCKS;
         if (!depth) {
             return;
         }

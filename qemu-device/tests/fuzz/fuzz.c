@@ -6,6 +6,7 @@
  * after the device has stopped, and that the engine's counts of users add up.
  */
 #include "harness/debug.h"
+#include "harness/odp.h"
 #include "harness/snapshot.h"
 #include "fuzz.h"
 
@@ -393,11 +394,23 @@ void fuzz_end(struct fuzz *f)
     harness_cleanup();
 }
 
+/* The memory of @n stays, but its pages come on demand. */
+static void without_pages(struct fuzz *f, struct node *n)
+{
+    CHECK_EQ(guest_cmd_obj(n->g, QHCA_CMD_DEREG_MR, n->mr.key), QHCA_OK);
+    n->mr.key = odp_create(n->g, n->pdn, n->mr.addr, NODE_MEM).key;
+    remember(f, MR, n->mr.key);
+}
+
 void fuzz_session(struct fuzz *f, unsigned steps)
 {
     unsigned i;
 
     fuzz_begin(f);
+    if (one_in(f, 4)) {
+        without_pages(f, &f->n);
+        without_pages(f, &f->n2);
+    }
     for (i = 0; i < steps && dev_state(f->n.g) == QHCA_STATE_RUNNING &&
                 (!f->input || f->input_len > 0); i++) {
         step(f);

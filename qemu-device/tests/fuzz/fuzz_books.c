@@ -42,6 +42,10 @@ static uint64_t check_srq(const struct vhca_srq *srq)
 
 static uint64_t check_mr(const struct vhca_mr *mr)
 {
+    if (!mr->window && mr->type == QHCA_MR_ODP) {
+        REQUIRE(!mr->pages.root == !mr->pages.nodes);
+        return (uint64_t)mr->pages.nodes * QHCA_NODE_BLOCKS;
+    }
     return mr->mem.block ? mr->mem.num_blocks : 0;
 }
 

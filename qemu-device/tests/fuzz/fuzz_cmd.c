@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca engine tests: the hostile guest's commands and its stream of numbers. */
+#include "harness/debug.h"
 #include "fuzz.h"
+
+/* Pages of the users' memory, and how many a command sets or clears. */
+#define PAGES_OF_NODE   (NODE_MEM / QHCA_PAGE_SIZE)
+#define MANY_PAGES      40u
 
 /* The next number of the stream. */
 static uint64_t draw(struct fuzz *f)
@@ -89,6 +94,29 @@ static uint32_t some_mask(struct fuzz *f)
            one_in(f, 2) ? QHCA_QP_PORT : 0;
 }
 
+/* Mostly pages of the users' regions, and answers to faults that are open. */
+static void pages_body(struct fuzz *f, struct qhca_cmd *c)
+{
+    const struct node *n = one_in(f, 2) ? &f->n : &f->n2;
+    const struct vhca_qp *qp;
+
+    if (le16toh(c->opcode) == QHCA_CMD_RESUME_QP) {
+        uint8_t kind = (uint8_t)rnd(f, one_in(f, 20) ? 256 : QHCA_PAGE_KINDS);
+
+        c->resume_qp.qpn = htole32(some(f, QP));
+        c->resume_qp.kind = kind;
+        c->resume_qp.deny = one_in(f, 8);
+        qp = vhca_qp_get(f->n.g->e, le32toh(c->resume_qp.qpn));
+        c->resume_qp.sn = htole32(qp && kind < QHCA_PAGE_KINDS &&
+                                  !one_in(f, 9) ? qp->fault[kind].sn :
+                                                  (uint32_t)rnd(f, 9));
+        return;
+    }
+    c->pages.key = htole32(one_in(f, 4) ? some(f, MR) : n->mr.key);
+    c->pages.first = htole64(one_in(f, 9) ? nasty(f) : rnd(f, PAGES_OF_NODE));
+    c->pages.num = htole64(one_in(f, 9) ? nasty(f) : rnd(f, MANY_PAGES));
+}
+
 static void some_body(struct fuzz *f, struct qhca_cmd *c)
 {
     switch (le16toh(c->opcode)) {
@@ -118,7 +146,7 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         c->reg_mr.pdn = htole32(some(f, PD));
         c->reg_mr.key = htole32(some(f, MR));
         c->reg_mr.access = htole16((uint16_t)(rnd(f, 0x42) | rnd(f, 3) << 8));
-        c->reg_mr.type = (uint8_t)(one_in(f, 10) ? rnd(f, 4) : 0);
+        c->reg_mr.type = (uint8_t)(one_in(f, 6) ? rnd(f, 6) : 0);
         c->reg_mr.rereg = (uint8_t)rnd(f, 9);
         break;
     case QHCA_CMD_ALLOC_MW:
@@ -191,6 +219,11 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         c->set_port.flags = (uint8_t)rnd(f, 9);
         c->set_port.mtu = htole32((uint32_t)rnd(f, 9100));
         break;
+    case QHCA_CMD_SET_PAGES:
+    case QHCA_CMD_CLEAR_PAGES:
+    case QHCA_CMD_RESUME_QP:
+        pages_body(f, c);
+        break;
     default:
         c->obj.obj = htole32(some(f, (enum fuzz_kind)rnd(f, FUZZ_KINDS)));
         break;
@@ -252,6 +285,20 @@ static void fill_spread(struct fuzz *f, struct qhca_spread *s)
     }
 }
 
+/* Fills a list of pages that the users have, some of them read-only. */
+static void fill_pages(struct fuzz *f, struct qhca_pages *pages)
+{
+    uint64_t base = f->n.mr.addr & ~(QHCA_PAGE_SIZE - 1ull);
+
+    for (unsigned i = 0; i < MANY_PAGES; i++) {
+        uint64_t at = base + rnd(f, PAGES_OF_NODE) * QHCA_PAGE_SIZE;
+
+        pages->page[i] = one_in(f, 9) ? 0 :
+            htole64(at | QHCA_PAGE_READ |
+                    (one_in(f, 4) ? 0 : QHCA_PAGE_WRITE));
+    }
+}
+
 /* Fills the mailbox with a QP to create or attributes, with wrong bytes. */
 static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
 {
@@ -290,6 +337,8 @@ static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
         fill_flow(f, (struct qhca_flow *)mbox);
     } else if (opcode == QHCA_CMD_CREATE_SPREAD) {
         fill_spread(f, (struct qhca_spread *)mbox);
+    } else if (opcode == QHCA_CMD_SET_PAGES) {
+        fill_pages(f, (struct qhca_pages *)mbox);
     }
     if (one_in(f, 3)) {
         mbox[rnd(f, 80)] = (uint8_t)nasty(f);
@@ -346,7 +395,8 @@ void random_command(struct fuzz *f)
     static const uint8_t opcodes[] = {
         0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x10, 0x11, 0x12, 0x13, 0x14,
         0x14, 0x16, 0x16, 0x17, 0x18, 0x19, 0x20, 0x20, 0x21, 0x24, 0x25, 0x28,
-        0x28, 0x29, 0x29, 0x2a, 0x2c, 0x2c, 0x2d,
+        0x28, 0x29, 0x29, 0x2a, 0x2c, 0x2c, 0x2d, 0x2e, 0x2e, 0x2e, 0x2f, 0x44,
+        0x45, 0x45, 0x45,
         0x30, 0x30, 0x31, 0x32, 0x33, 0x33, 0x34, 0x38, 0x38, 0x39, 0x3a, 0x3b,
         0x3c, 0x40, 0x40, 0x41, 0x41, 0x41, 0x42, 0x43, 0x48, 0x48, 0x49,
         0x50, 0x50, 0x51, 0x52, 0x53, 0x53,

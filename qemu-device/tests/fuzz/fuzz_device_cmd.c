@@ -34,6 +34,8 @@ static const struct field {
     IN_CMD(REREG_MR, reg_mr.pdn, PD),
     IN_CMD(REREG_MR, reg_mr.key, MR),
     IN_CMD(DEREG_MR, obj.obj, MR),
+    IN_CMD(SET_PAGES, pages.key, MR),
+    IN_CMD(CLEAR_PAGES, pages.key, MR),
     IN_CMD(ALLOC_MW, alloc_mw.pdn, PD),
     IN_CMD(DEALLOC_MW, obj.obj, MR),
     IN_CMD(CREATE_CQ, create_cq.buf, BUF),
@@ -62,6 +64,8 @@ static const struct field {
     IN_CMD(MODIFY_QP, modify_qp.qpn, QP),
     IN_CMD(QUERY_QP, obj.obj, QP),
     IN_CMD(DESTROY_QP, obj.obj, QP),
+    IN_CMD(QUERY_PAGE_FAULTS, obj.obj, QP),
+    IN_CMD(RESUME_QP, resume_qp.qpn, QP),
     IN_CMD(ATTACH_MCAST, mcast.qpn, QP),
     IN_CMD(DETACH_MCAST, mcast.qpn, QP),
     IN_CMD(DESTROY_FLOW, obj.obj, FLOW),
@@ -103,6 +107,22 @@ static void put_field(const struct device *d, const struct record *r,
     }
 }
 
+/* Entries of SET_PAGES become those of pages that the guest has. */
+static void fix_pages(const struct device *d, uint8_t *mbox, size_t num)
+{
+    uint64_t entry;
+
+    for (size_t i = 0; i < num; i++) {
+        memcpy(&entry, mbox + i * sizeof(entry), sizeof(entry));
+        entry = le64toh(entry);
+        if (entry) {
+            entry = htole64((d->pages + (entry >> 2) % DEVICE_PAGES * 4096) |
+                            (entry & 3));
+        }
+        memcpy(mbox + i * sizeof(entry), &entry, sizeof(entry));
+    }
+}
+
 void device_command(struct device *d, const struct record *r,
                     const uint8_t *data, size_t len)
 {
@@ -124,6 +144,9 @@ void device_command(struct device *d, const struct record *r,
     memcpy(&c, image, sizeof(c));
     if (r->fix & DEVICE_FIX_ADDR) {
         c.mailbox = htole64(g->mbox);
+    }
+    if (r->fix & DEVICE_FIX_ADDR && le16toh(c.opcode) == QHCA_CMD_SET_PAGES) {
+        fix_pages(d, image + 64, (sizeof(image) - 64) / 8);
     }
     memset(guest_ptr(g, g->mbox, 4096), 0, 4096);
     memcpy(guest_ptr(g, g->mbox, sizeof(image) - 64), image + 64,

@@ -4,6 +4,7 @@
  * changes to their fields.
  */
 #include "harness/debug.h"
+#include "harness/odp.h"
 #include "fuzz_device.h"
 
 #define NUM_OPCODES 64          /* more than the device has */
@@ -41,6 +42,11 @@ static void fill_body(struct qhca_cmd *c, struct qhca_create_qp *qp)
         c->reg_mr.rereg = QHCA_REREG_TRANS;
         c->reg_mr.buf.num_blocks = htole32(1);
         break;
+    case QHCA_CMD_SET_PAGES:
+    case QHCA_CMD_CLEAR_PAGES:
+        c->pages.key = htole32(2);      /* after those of the two users */
+        c->pages.num = htole64(1);
+        break;
     case QHCA_CMD_ALLOC_MW:
         c->alloc_mw.type = QHCA_MW_1;
         break;
@@ -73,6 +79,7 @@ static size_t command_seed(unsigned n, uint8_t *data)
 {
     static const uint8_t before[] = {
         QHCA_CMD_ALLOC_PD, QHCA_CMD_ALLOC_XRCD, QHCA_CMD_ALLOC_CNTSET,
+        QHCA_CMD_REG_MR,        /* of type ODP */
     };
     size_t len = 1;
 
@@ -90,6 +97,11 @@ static size_t command_seed(unsigned n, uint8_t *data)
 
         image.c.opcode = htole16((uint16_t)opcode);
         fill_body(&image.c, &image.qp);
+        if (i < sizeof(before) && opcode == QHCA_CMD_REG_MR) {
+            image.c.reg_mr.type = QHCA_MR_ODP;
+        } else if (opcode == QHCA_CMD_SET_PAGES) {
+            image.qp.sq.addr = htole64(ODP_ALL);    /* the first page */
+        }
         len += put(data + len, DEVICE_COMMAND,
                    DEVICE_FIX_ALL & ~DEVICE_FIX_OPCODE, 0, &image,
                    sizeof(image));
