@@ -3,6 +3,7 @@
 #include "debug.h"
 #include "frames.h"
 #include "keys.h"
+#include "odp.h"
 #include "scene.h"
 
 #define SND     0x111111u       /* sq_psn of RC_OPTS */
@@ -44,6 +45,36 @@ static void add_keys(struct rc_qp *q)
     wr = wr_bind(q, next_key(key), 4096, 5000, QHCA_ACCESS_REMOTE_READ);
     rc_finish(q, &wr, QHCA_WC_SUCCESS);
     mw_create(g, node.pdn, QHCA_MW_1);
+}
+
+/* A region with few pages, and a QP with an open page fault of each kind. */
+static void add_pages(void)
+{
+    struct odp o = odp_create(g, node.pdn, node.mr.addr, NODE_MEM);
+    struct rc_opts opts = RC_OPTS;
+    struct rc_qp q = rc_scripted(&node, &opts, &far);
+    struct rc_wr wr = rc_wr(&q, QHCA_WR_RDMA_WRITE, 0, 100);
+    struct roce_packet p = peer_packet(&q, RC_READ_REQUEST, RCV);
+
+    odp_set(&o, 3, 2, QHCA_PAGE_READ);
+    odp_set(&o, o.num - 1, 1, ODP_ALL);
+    wr.sge[0].lkey = o.key;
+    rc_post(&q, &wr);
+    p.va = node.mr.addr;
+    p.rkey = o.key;
+    p.dma_len = 2000;
+    peer_inject(&q, &p, NULL, 0);
+    p = peer_packet(&q, RC_WRITE_ONLY, RCV + 2);
+    p.va = node.mr.addr + 3 * QHCA_PAGE_SIZE;
+    p.rkey = o.key;
+    p.dma_len = 8;
+    peer_inject(&q, &p, guest_ptr(g, node.mr.addr, 8), 8);
+    guest_run(g);
+    for (unsigned kind = 0; kind < QHCA_PAGE_KINDS; kind++) {
+        struct qhca_page_fault f;
+
+        REQUIRE(odp_fault(g, q.qpn, kind, &f));
+    }
 }
 
 /* Starts WRs of all kinds; acknowledges some of their packets. */
@@ -152,6 +183,7 @@ void scene_start(void)
     add_keys(&kernel);
     invalidate_last(&kernel);
     add_member();
+    add_pages();
     count_for(&qp);
     /* Moderation delays the event of the first CQE: a timer runs. */
     CHECK_EQ(cq_moderate(&qp.scq, 100, 60000), QHCA_OK);
