@@ -345,6 +345,33 @@ TEST(last, "a process dies that has given the device its last page")
 	CHECK_EQ(rdma(IBV_WR_RDMA_WRITE, pinned.addr, pinned.mr, mem, odp, LEN), IBV_WC_SUCCESS);
 }
 
+static const struct {
+	const char *name;
+	enum ibv_wr_opcode opcode;
+} across[] = {
+	{ "WRITE", IBV_WR_RDMA_WRITE },
+	{ "SEND", IBV_WR_SEND },
+};
+
+/* The driver divides an implicit region, and one answer provides pages of both parts. */
+TEST_ROWS(boundary, "a peer that tries twice, and two pages at once", across)
+{
+	const uintptr_t part = 8ul << 20;
+	struct conn c = CONN;
+	uint8_t *at;
+
+	c.rnr_retry = 1;
+	start(true);
+	REQUIRE_OK(set_state(p.a.qp, IBV_QPS_RESET));
+	REQUIRE_OK(set_state(p.b.qp, IBV_QPS_RESET));
+	pair_connect(&p, &c);
+	at = (uint8_t *)(((uintptr_t)map(2 * part) + part) & ~(part - 1)) - 50;
+	fill(pinned.addr, 100, 1);
+	CHECK_EQ(row->opcode == IBV_WR_SEND ? send_to(pinned.addr, pinned.mr, at, odp, 100) :
+		 rdma(row->opcode, pinned.addr, pinned.mr, at, odp, 100), IBV_WC_SUCCESS);
+	check_fill(at, 100, 1, "across the boundary");
+}
+
 /* Takes pages away all the time; what they hold is in a file, and comes back from there. */
 static void *thief(void *arg)
 {

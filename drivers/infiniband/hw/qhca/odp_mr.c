@@ -8,11 +8,15 @@
 /* Times to look for page faults of a QP for one event; the device sends one for what is left. */
 #define QHCA_IB_ODP_ROUNDS	4
 
+/* Address behind the last page of the region. */
+static u64 qhca_ib_odp_end(const struct qhca_ib_odp *odp)
+{
+	return odp->umem->is_implicit_odp ? TASK_SIZE_MAX : ib_umem_end(odp->umem);
+}
+
 static bool qhca_ib_odp_in_range(const struct qhca_ib_odp *odp, u64 va, u64 end)
 {
-	if (odp->umem->is_implicit_odp)
-		return va < end && end <= TASK_SIZE_MAX;
-	return va < end && va >= ib_umem_start(odp->umem) && end <= ib_umem_end(odp->umem);
+	return va < end && va >= qhca_ib_odp_base(odp) && end <= qhca_ib_odp_end(odp);
 }
 
 /* ---- page faults ---- */
@@ -35,23 +39,36 @@ static void qhca_ib_odp_put(struct qhca_ib_odp *odp)
 		complete(&odp->idle);
 }
 
-/* Provide the pages of a fault, at least the first. Nothing that the device says is trusted. */
+/*
+ * Provide the pages of a fault, at least the first. Those behind it need not exist. A packet can
+ * need pages of two pieces, and its sender need not try more than twice.
+ */
+static int qhca_ib_odp_pages(struct qhca_ib_odp *odp, u64 va, u64 end, bool write,
+			     struct qhca_pages *pages)
+{
+	ssize_t ret = qhca_ib_odp_provide(odp, va, end, write, true, pages);
+
+	if (ret < 0)
+		return qhca_ib_odp_provide(odp, va, va + 1, write, true, pages);
+	if (va + ret < end)
+		qhca_ib_odp_provide(odp, va + ret, end, write, true, pages);
+	return 0;
+}
+
+/* Nothing that the device says is trusted. */
 static int qhca_ib_odp_serve(struct qhca_ib_odp *odp, const struct qhca_page_fault *fault,
 			     struct qhca_pages *pages)
 {
 	unsigned int shift = odp->umem->page_shift;
-	u64 num = min_t(u64, le64_to_cpu(fault->num), QHCA_TABLE_ENTRIES);
+	u64 num = clamp_t(u64, le64_to_cpu(fault->num), 1, QHCA_TABLE_ENTRIES);
 	u64 first = le64_to_cpu(fault->first);
 	u64 va = qhca_ib_odp_base(odp) + (first << shift);
-	u64 size = BIT(shift);
-	ssize_t ret;
+	int ret;
 
-	if (first > U64_MAX >> (shift + 1) || !qhca_ib_odp_in_range(odp, va, va + size))
+	if (first > U64_MAX >> (shift + 1) || !qhca_ib_odp_in_range(odp, va, va + BIT(shift)))
 		return -EFAULT;
-	ret = qhca_ib_odp_provide(odp, va, va + max(num, 1ULL) * size, fault->write, true, pages);
-	/* What comes behind need not exist. */
-	if (ret < 0 && num > 1)
-		ret = qhca_ib_odp_provide(odp, va, va + size, fault->write, true, pages);
+	ret = qhca_ib_odp_pages(odp, va, min(va + (num << shift), qhca_ib_odp_end(odp)),
+				fault->write, pages);
 	return ret < 0 ? ret : 0;
 }
 
