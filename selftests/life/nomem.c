@@ -60,6 +60,30 @@ static void *reg_mr(void)
 	return ibv_reg_mr(d->pd, mem, LEN, REMOTE);
 }
 
+static void *reg_odp(void)
+{
+	return ibv_reg_mr(d->pd, mem, LEN, REMOTE | IBV_ACCESS_ON_DEMAND);
+}
+
+/* A region of all memory has parts, which are made where pages are needed. */
+static void *prefetch(void)
+{
+	struct ibv_mr *all = ibv_reg_mr(d->pd, NULL, SIZE_MAX, REMOTE | IBV_ACCESS_ON_DEMAND);
+	struct ibv_sge sge = { .addr = (uintptr_t)mem, .length = LEN };
+	int ret;
+
+	if (!all)
+		return NULL;
+	sge.lkey = all->lkey;
+	ret = ibv_advise_mr(d->pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH,
+			    &sge, 1);
+	if (!ret)
+		return all;
+	ibv_dereg_mr(all);
+	errno = ret;
+	return NULL;
+}
+
 static int dereg_mr(void *p)
 {
 	return ibv_dereg_mr(p);
@@ -221,6 +245,9 @@ static const struct op {
 	{ "open_device", open_device, close_device, ENOENT },
 	{ "alloc_pd", alloc_pd, dealloc_pd },
 	{ "reg_mr", reg_mr, dereg_mr },
+	{ "reg_mr, on demand", reg_odp, dereg_mr },
+	/* Pages that cannot be had are as good as absent. */
+	{ "advise_mr", prefetch, dereg_mr, EFAULT },
 	{ "create_comp_channel", create_channel, destroy_channel },
 	{ "create_cq", create_cq, destroy_cq },
 	{ "create_srq", create_srq, destroy_srq },
@@ -237,7 +264,7 @@ static const struct op {
 	{ "query_qp", query_qp, nothing },
 };
 
-#define NUM_MAKING	12
+#define NUM_MAKING	14
 _Static_assert(ARRAY_SIZE(ops) == NUM_MAKING + 4, "the last four make nothing");
 
 /* ---- failing allocations ---- */
