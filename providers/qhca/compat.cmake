@@ -39,4 +39,5 @@ qhca_probe(QHCA_HAVE_REG_DMABUF_DRIVER driver.h "ibv_cmd_reg_dmabuf_mr.[^;]*ibv_
 qhca_probe(QHCA_HAVE_FD_ARR driver.h "ibv_cmd_get_context.[^;]*ibv_fd_arr")
 qhca_probe(QHCA_HAVE_CREATE_QP_DRIVER driver.h "ibv_cmd_create_qp_ex2.[^;]*ibv_command_buffer")
 qhca_probe(QHCA_HAVE_QUERY_PORT_SPEED driver.h "[*]query_port_speed")
+qhca_probe(QHCA_HAVE_DMAH driver.h "[*]alloc_dmah")
 qhca_probe(QHCA_HAVE_CQ_PROV_ATTR driver.h "ibv_cmd_create_cq_ex.[^;]*prov_attr")

@@ -44,7 +44,30 @@
 	ibv_cmd_create_qp_ex2(ctx, qp, attr, cmd, cmd_size, resp, resp_size)
 #endif
 
-/* QHCA_OP_62(.member = function) is an element of the table of verbs. */
+/* QHCA_OP_62(.member = function) is an element of the table of verbs, from that release on. */
+#ifdef QHCA_HAVE_DMAH			/* 59 */
+#define QHCA_OP_59(op)		op,
+#else
+#define QHCA_OP_59(op)
+struct ibv_dmah {
+	struct ibv_context *context;
+};
+struct verbs_dmah {
+	struct ibv_dmah dmah;
+};
+struct ibv_dmah_init_attr {
+	uint32_t comp_mask;
+};
+struct ibv_mr_init_attr;
+#define verbs_get_dmah(ibdmah)				((struct verbs_dmah *)(ibdmah))
+#define IBV_DMAH_INIT_ATTR_MASK_CPU_ID			0
+#define IBV_DMAH_INIT_ATTR_MASK_PH			0
+#define IBV_DMAH_INIT_ATTR_MASK_TPH_MEM_TYPE		0
+#define ibv_cmd_alloc_dmah(ctx, dmah, attr)		EOPNOTSUPP
+#define ibv_cmd_free_dmah(dmah)				EOPNOTSUPP
+#define ibv_cmd_reg_mr_ex(pd, vmr, attr)		EOPNOTSUPP
+#endif
+
 #ifdef QHCA_HAVE_QUERY_PORT_SPEED	/* 62 */
 #define QHCA_OP_62(op)		op,
 #else

@@ -247,6 +247,56 @@ struct ibv_mr *qhca_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 	return qhca_mr_made(ibpd, vmr, err);
 }
 
+/* Hints for the placement of DMA: the kernel checks them. */
+struct ibv_dmah *qhca_alloc_dmah(struct ibv_context *ibctx,
+				 struct ibv_dmah_init_attr *attr)
+{
+	const uint32_t known = IBV_DMAH_INIT_ATTR_MASK_CPU_ID |
+			       IBV_DMAH_INIT_ATTR_MASK_PH |
+			       IBV_DMAH_INIT_ATTR_MASK_TPH_MEM_TYPE;
+	struct verbs_dmah *dmah;
+	int err;
+
+	if (!check_comp_mask(attr->comp_mask, known)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	dmah = calloc(1, sizeof(*dmah));
+	if (!dmah)
+		return NULL;
+
+	err = ibv_cmd_alloc_dmah(ibctx, dmah, attr);
+	if (err) {
+		free(dmah);
+		errno = err;
+		return NULL;
+	}
+	return &dmah->dmah;
+}
+
+int qhca_dealloc_dmah(struct ibv_dmah *ibdmah)
+{
+	int err = ibv_cmd_free_dmah(verbs_get_dmah(ibdmah));
+
+	if (err)
+		return qhca_ret(err);
+	free(verbs_get_dmah(ibdmah));
+	return 0;
+}
+
+struct ibv_mr *qhca_reg_mr_ex(struct ibv_pd *ibpd, struct ibv_mr_init_attr *attr)
+{
+	struct verbs_mr *vmr;
+	int err;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+
+	err = ibv_cmd_reg_mr_ex(ibpd, vmr, attr);
+	return qhca_mr_made(ibpd, vmr, err);
+}
+
 int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd,
 		  void *addr, size_t length, int access)
 {

@@ -322,6 +322,11 @@ struct ibv_mr *qhca_alloc_null_mr(struct ibv_pd *ibpd);
 struct ibv_mr *qhca_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 				  size_t length, uint64_t iova, int fd,
 				  int access);
+struct ibv_dmah *qhca_alloc_dmah(struct ibv_context *ibctx,
+				 struct ibv_dmah_init_attr *attr);
+int qhca_dealloc_dmah(struct ibv_dmah *ibdmah);
+struct ibv_mr *qhca_reg_mr_ex(struct ibv_pd *ibpd,
+			      struct ibv_mr_init_attr *attr);
 int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd,
 		  void *addr, size_t length, int access);
 int qhca_dereg_mr(struct verbs_mr *vmr);

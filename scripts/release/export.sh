@@ -206,7 +206,7 @@ place_rdma-core()
 	mv $dir/include/uapi/rdma/qhca-abi.h $headers/rdma/
 	rm -r $dir/include/uapi $dir/compat.cmake $dir/compat.h
 	edit $dir/qhca.h '/^#include "compat.h"/d'
-	edit $dir/qhca.c 's/QHCA_OP_62\((.*)\)$/\1,/'
+	edit $dir/qhca.c 's/QHCA_OP_[0-9]*\((.*)\)$/\1,/'
 	edit $dir/wr.c 's/qhca_set_wr_flush\((\w+), (\w+)\)/\1->wr_flush = \2/'
 	edit $dir/CMakeLists.txt '/^# Lives/,/^# change there/d; /^#$/d
 		s|^include\(compat.cmake\)|include_directories("${CMAKE_CURRENT_SOURCE_DIR}/include")|'

@@ -17,10 +17,16 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.add_gid = qhca_ib_add_gid,
 	.alloc_hw_device_stats = qhca_ib_alloc_hw_device_stats,
 	.alloc_hw_port_stats = qhca_ib_alloc_hw_port_stats,
+#ifdef QHCA_HAVE_REG_MR_DMAH
+	.alloc_dmah = qhca_ib_alloc_dmah,
+#endif
 	.alloc_pd = qhca_ib_alloc_pd,
 	.alloc_ucontext = qhca_ib_alloc_ucontext,
 	.create_cq = qhca_ib_create_cq,
 	.create_qp = qhca_ib_create_qp,
+#ifdef QHCA_HAVE_REG_MR_DMAH
+	.dealloc_dmah = qhca_ib_dealloc_dmah,
+#endif
 	.dealloc_pd = qhca_ib_dealloc_pd,
 	.dealloc_ucontext = qhca_ib_dealloc_ucontext,
 	.del_gid = qhca_ib_del_gid,
@@ -67,6 +73,9 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.req_notify_cq = qhca_ib_req_notify_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, qhca_ib_cq, ibcq),
+#ifdef QHCA_HAVE_REG_MR_DMAH
+	INIT_RDMA_OBJ_SIZE(ib_dmah, qhca_ib_dmah, ibdmah),
+#endif
 	INIT_RDMA_OBJ_SIZE(ib_pd, qhca_ib_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, qhca_ib_qp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, qhca_ib_ucontext, ibucontext),

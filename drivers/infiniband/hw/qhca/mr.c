@@ -187,15 +187,45 @@ static struct ib_mr *qhca_ib_mr_of_umem(struct ib_pd *ibpd, struct ib_umem *umem
 	return ibmr;
 }
 
-/* Check what user space says about the memory to register. */
-static int qhca_ib_check_mr(struct qhca_ib_dev *dev, u64 iova, u64 length, int access,
-			    struct ib_dmah *dmah)
+#ifdef QHCA_HAVE_REG_MR_DMAH
+/**
+ * qhca_ib_alloc_dmah - alloc_dmah verb
+ * @ibdmah: hints where the device's DMA should go, which the core has checked
+ * @attrs: the request
+ *
+ * The device is software and copies with whatever cache its CPU has, so hints have no effect.
+ *
+ * Return: 0, or -EINVAL for a combination that PCI Express does not know.
+ */
+int qhca_ib_alloc_dmah(struct ib_dmah *ibdmah, struct uverbs_attr_bundle *attrs)
 {
-	int ret;
+	const u8 tag = BIT(IB_DMAH_CPU_ID_EXISTS) | BIT(IB_DMAH_MEM_TYPE_EXISTS);
+	u8 fields = ibdmah->valid_fields;
 
-	if (dmah)
-		return qhca_ib_refuse(dev, -EOPNOTSUPP, "MR: DMA handle");
-	ret = qhca_ib_check_access(dev, access);
+	if (!(fields & BIT(IB_DMAH_PH_EXISTS)) || ((fields & tag) && (fields & tag) != tag))
+		return qhca_ib_refuse(to_qdev(ibdmah->device), -EINVAL, "DMAH: fields %#x",
+				      fields);
+	return 0;
+}
+
+/**
+ * qhca_ib_dealloc_dmah - dealloc_dmah verb
+ * @ibdmah: the hints
+ * @attrs: the request
+ *
+ * Return: 0
+ */
+int qhca_ib_dealloc_dmah(struct ib_dmah *ibdmah, struct uverbs_attr_bundle *attrs)
+{
+	return 0;
+}
+#endif
+
+/* Check what user space says about the memory to register. */
+static int qhca_ib_check_mr(struct qhca_ib_dev *dev, u64 iova, u64 length, int access)
+{
+	int ret = qhca_ib_check_access(dev, access);
+
 	return ret ?: qhca_ib_check_range(dev, iova, length, access);
 }
 
@@ -222,7 +252,7 @@ static struct ib_mr *qhca_ib_do_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 l
 	if (!ret && access & IB_ACCESS_ON_DEMAND)
 		return qhca_ib_odp_mr(ibpd, start, length, iova, access, dmah);
 	if (!ret)
-		ret = qhca_ib_check_mr(dev, iova, length, access, dmah);
+		ret = qhca_ib_check_mr(dev, iova, length, access);
 	if (ret)
 		return ERR_PTR(ret);
 
@@ -239,7 +269,7 @@ static struct ib_mr *qhca_ib_do_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 l
  * @length: bytes
  * @iova: address in work requests
  * @access: IB_ACCESS_*
- * @dmah: NULL
+ * @dmah: hints, or NULL
  * @udata: the user's
  *
  * Return: the MR or an error.
@@ -255,14 +285,13 @@ struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64
 }
 
 static struct ib_mr *qhca_ib_do_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
-						   u64 iova, int fd, int access,
-						   struct ib_dmah *dmah)
+						   u64 iova, int fd, int access)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	struct ib_umem_dmabuf *umem;
 	int ret;
 
-	ret = qhca_ib_check_mr(dev, iova, length, access, dmah);
+	ret = qhca_ib_check_mr(dev, iova, length, access);
 	if (ret)
 		return ERR_PTR(ret);
 
@@ -280,7 +309,7 @@ static struct ib_mr *qhca_ib_do_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offse
  * @iova: address in work requests
  * @fd: the dma-buf; pinned while the region exists
  * @access: IB_ACCESS_*
- * @dmah: NULL
+ * @dmah: hints, or NULL
  * @attrs: the request
  *
  * Return: the MR or an error.
@@ -291,7 +320,7 @@ struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 len
 {
 	struct ib_mr *ibmr;
 
-	ibmr = qhca_ib_do_reg_user_mr_dmabuf(ibpd, offset, length, iova, fd, access, dmah);
+	ibmr = qhca_ib_do_reg_user_mr_dmabuf(ibpd, offset, length, iova, fd, access);
 	qhca_ib_count_err(to_qdev(ibpd->device), QHCA_IB_REG_MR_ERR, PTR_ERR_OR_ZERO(ibmr));
 	return ibmr;
 }

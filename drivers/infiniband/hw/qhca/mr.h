@@ -36,6 +36,12 @@ struct qhca_ib_mw {
 	struct ib_mw ibmw;
 };
 
+#ifdef QHCA_HAVE_REG_MR_DMAH
+struct qhca_ib_dmah {
+	struct ib_dmah ibdmah;
+};
+#endif
+
 static inline struct qhca_ib_mr *to_qmr(struct ib_mr *ibmr)
 {
 	return container_of(ibmr, struct qhca_ib_mr, ibmr);
@@ -46,6 +52,8 @@ int qhca_ib_check_access(struct qhca_ib_dev *dev, int access);
 void qhca_ib_mr_free(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr);
 struct ib_mr *qhca_ib_mr_new(struct ib_pd *ibpd, struct qhca_cmd *cmd, int access);
 struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);
+int qhca_ib_alloc_dmah(struct ib_dmah *ibdmah, struct uverbs_attr_bundle *attrs);
+int qhca_ib_dealloc_dmah(struct ib_dmah *ibdmah, struct uverbs_attr_bundle *attrs);
 struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
 				  int access, struct ib_dmah *dmah, struct ib_udata *udata);
 struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
