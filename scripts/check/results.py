@@ -27,7 +27,6 @@ RESULT = re.compile(r'^(?P<machine>[a-z]\| )?(?:(?P<group>[\w./-]+(?: \((?:serve
                     r'(?:\s+# ?(?P<skip>(?i:skip)\b)?:?\s*(?P<reason>.*))?$')
 PROGRAM = re.compile(r'^# ((?:[\w.-]+/)+[\w.-]+)(?: --.*)?$')     # of the engine's tests
 SUM = re.compile(r'^(?:[a-z]\| )?(\d+) passed, (\d+) failed, (\d+) skipped\b')
-STALE = re.compile(r'^(?:[a-z]\| )?# (stale: .*)')
 PLAN = re.compile(r'^([a-z]\| )?# plan ([^:]+): (.*)')
 KINDS = ('passed', 'failed', 'skipped')
 CONTEXT = 30        # lines of a report before a failure
@@ -50,7 +49,7 @@ class Report:
 
     def __init__(self, name, seconds):
         self.name, self.seconds = name, seconds
-        self.results, self.plans, self.sums, self.stale = [], [], [], []
+        self.results, self.plans, self.sums = [], [], []
 
     def read(self, file):
         program, context = '', []
@@ -60,8 +59,6 @@ class Report:
                 program = match[1].removeprefix('./').removeprefix('build/')
             if match := SUM.match(line):
                 self.sums.append([int(n) for n in match.groups()])
-            elif match := STALE.match(line):
-                self.stale.append(match[1])
             elif match := PLAN.match(line):
                 self.plans.append((match[1] or '', match[2], match[3].split()))
             elif match := RESULT.match(line):
@@ -181,13 +178,6 @@ def report_failures(parts):
                 print(result.tap(part.name).replace('not ok - ', 'not ok ', 1))
 
 
-def report_stale(parts):
-    """Skips that were expected and are none any more."""
-    for part in parts:
-        for line in part.stale:
-            print(f'{part.name}: {line}')
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -204,7 +194,6 @@ def main():
     write_tap(args.directory, parts)
     if args.junit:
         write_junit(args.junit, parts)
-    report_stale(parts)
     report_failures(parts)
     total = [sum(column) for column in zip(*(part.count() for part in parts))] or [0, 0, 0]
     print(text_of(total))

@@ -94,13 +94,6 @@ class Results(unittest.TestCase):
                          [('p', '2', '1'), ('q', '1', '1')])
         self.assertEqual(suites.find('.//failure').get('message'), 'at once')
 
-    def test_stale(self):
-        self.part('b| # stale: x/y has passed\nok x/y\n1 passed, 0 failed, 0 skipped\n')
-        end = self.run_end()
-        self.assertEqual(end.stdout.splitlines(),
-                         ['p: stale: x/y has passed', '1 passed, 0 failed, 0 skipped'])
-        self.assertEqual(end.returncode, 0)
-
     def test_nothing_at_all(self):
         self.assertEqual(self.run_end().returncode, 1)
 

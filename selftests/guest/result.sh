@@ -8,14 +8,19 @@ mkdir -p "$LOGS"
 
 . "$(dirname "${BASH_SOURCE[0]}")/skips.sh"
 
-# result ok|fail|skip NAME [REASON]: a skip that skips/ does not expect is a failure.
+STALE='passes, which skips/ does not expect'
+
+# result ok|fail|skip NAME [REASON]: a skip that skips/ does not expect is a failure, and one
+# that it expects and that does not happen.
 result()
 {
 	if [ "$1" = skip ] && ! skip_expected "$2" "${3:-}"; then
 		set -- fail "$2" "unexpected skip: ${3:-}"
+	elif [ "$1" = ok ] && skip_stale "$2"; then
+		set -- fail "$2" "$STALE"
 	fi
 	case $1 in
-	ok) PASS=$((PASS + 1)); echo "ok $2"; skip_stale "$2" ;;
+	ok) PASS=$((PASS + 1)); echo "ok $2" ;;
 	skip) SKIP=$((SKIP + 1)); echo "ok $2 # SKIP ${3:-}" ;;
 	*) FAIL=$((FAIL + 1)); echo "not ok $2${3:+ # $3}" ;;
 	esac
@@ -88,8 +93,12 @@ tap_points()
 			[[ $line =~ $TAP_POINT ]]
 			number=${BASH_REMATCH[1]} title=${BASH_REMATCH[3]}
 			if [[ ! $title =~ $TAP_SKIP ]]; then
-				ok=$((ok + 1))
-				skip_stale "$1: $title"
+				if skip_stale "$1: $title"; then
+					bad=$((bad + 1))
+					line="not ok $number $title # $STALE"
+				else
+					ok=$((ok + 1))
+				fi
 			elif skip_expected "$1: ${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"; then
 				skip=$((skip + 1))
 			else
