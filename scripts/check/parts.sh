@@ -47,6 +47,7 @@ engine-quick   | one  | quick            |          | engine_quick
 core           | one  | quick            |          | one_guest 1200 -- core
 ucx-gtest      | one  | full             |          | ucx_gtest
 pyverbs-sid    | one  | full             | variants | one_guest 1200 --rdma-core sid -- pyverbs
+pyverbs-new    | one  | full             | variants | one_guest 1200 --kernel 7 --rdma-core sid -- pyverbs
 iommu          | one  | full             | variants | one_guest 2400 --iommu --device-arg guest-faults=on -- kselftest
 no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 --device-arg eth-queues=1 -- eth kselftest dm device caps ten_steps
 db-stride      | one  | full             | variants | one_guest 1200 --device-arg db-stride=64K -- kselftest doorbell abi ten_steps import tenants kill uverbs_fuzz
