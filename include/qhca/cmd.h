@@ -108,11 +108,13 @@ struct qhca_cmd_create_ethq {	/* QHCA_CMD_CREATE_ETHQ */
 	__u8	flags;		/* QHCA_ETHQ_* */
 	__u8	index;		/* among the queues of that direction; 0 without QHCA_CAP_RSS */
 	__le32	pi;		/* initial producer index: number of WQEs already in the ring */
-	__le32	rsvd2;
+	__u8	frags;		/* with QHCA_ETHQ_SCATTER: so many WQEs have room for any frame */
+	__u8	rsvd2[3];
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_create_ethq, 32);
 
 #define QHCA_ETHQ_REPLACE	0x01	/* first destroy that queue, if it exists */
+#define QHCA_ETHQ_SCATTER	0x02	/* RX: spread a frame; needs QHCA_CAP_ETH_SCATTER */
 
 enum qhca_eth_dir {
 	QHCA_ETH_TX = 0,
@@ -341,6 +343,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_ODP		0x200000ull	/* regions of type ODP, and page faults */
 #define QHCA_CAP_NO_OWN_MCAST	0x400000ull	/* QHCA_QP_FLAG_NO_OWN_MCAST */
 #define QHCA_CAP_SG_GAPS	0x800000ull	/* REG_MR with a list of pieces */
+#define QHCA_CAP_ETH_SCATTER	0x1000000ull	/* QHCA_ETHQ_SCATTER */
 #define QHCA_CAP_RAW		0x2000000ull	/* QPs of type RAW, flow rules and spreads */
 
 struct qhca_port_attr {

@@ -351,9 +351,10 @@ QHCA_ASSERT_OFFSET(struct qhca_eqe, owner, 31);
 
 /*
  * struct qhca_eth_wqe - one buffer of an Ethernet queue. TX: a fragment of a frame; csum_*, mss and
- * vlan_tci are those of the first fragment. RX: a buffer for a whole frame. Each frame has one CQE,
- * with the index of its last fragment; its byte_len counts the bytes on the wire, inserted tags
- * included, of all frames if the device has segmented it.
+ * vlan_tci are those of the first fragment. RX: a buffer for a whole frame, or with
+ * QHCA_ETHQ_SCATTER for a part of one. Each frame has one CQE, with the index of its last fragment;
+ * its byte_len counts the bytes on the wire, inserted tags included, of all frames if the device
+ * has segmented it.
  * @csum_start: offset in the frame where checksumming starts; TSO: offset of the TCP header
  * @csum_offset: offset of the checksum field from @csum_start; not used with TSO
  * @mss: TSO: payload bytes of each frame but the last

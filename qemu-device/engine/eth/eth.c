@@ -12,10 +12,11 @@ static uint32_t ethq_size(const struct vhca_ethq *q)
     return 1u << q->log_size;
 }
 
-/* Whether there is a WQE, and a CQ to complete it. */
+/* Whether there are WQEs for a frame, and a CQ to complete them. */
 static bool has_wqe(const struct vhca_ethq *q)
 {
-    return q->used && q->pi != q->ci && q->cq->state == QHCA_CQ_OK;
+    return q->used && q->pi - q->ci >= q->frags &&
+           q->cq->state == QHCA_CQ_OK;
 }
 
 /* Return the frame being put together, without the room for a tag. */
@@ -318,8 +319,8 @@ void vhca_eth_tx_work(struct qhca_engine *e)
 /* ---- receiving ---- */
 
 /*
- * Nobody knows yet to which queue the next frame will go. So each must have a
- * WQE: a flow whose queue is full is slowed down, and does not lose frames.
+ * Nobody knows yet to which queue the next frame will go. So each must have
+ * WQEs: a flow whose queue is full is slowed down, and does not lose frames.
  */
 bool qhca_engine_can_receive(struct qhca_engine *e)
 {
@@ -336,30 +337,47 @@ bool qhca_engine_can_receive(struct qhca_engine *e)
     return any;
 }
 
-/* Write the frame without its tag, which goes into the CQE. */
-static bool deliver(struct qhca_engine *e, const struct qhca_eth_wqe *wqe,
-                    const uint8_t *frame, size_t len, struct qhca_cqe *cqe)
+/* Take WQEs with room for @len bytes; the queue has enough WQEs. */
+static enum qhca_cqe_status take_buffers(struct qhca_engine *e,
+                                         struct vhca_ethq *q,
+                                         struct qhca_eth_wqe *wqe, size_t len,
+                                         struct qhca_cqe *cqe)
 {
-    uint64_t addr = le64toh(wqe->addr);
+    uint64_t room = 0;
+
+    for (unsigned n = 0; n < q->frags; n++) {
+        if (!take_wqe(e, q, &wqe[n])) {
+            return QHCA_WC_GENERAL_ERR;
+        }
+        cqe->wr_id = wqe[n].wr_id;
+        room += le32toh(wqe[n].length);
+        if (len <= room) {
+            return QHCA_WC_SUCCESS;
+        }
+    }
+    return QHCA_WC_LOC_LEN_ERR;
+}
+
+/* Write the frame without its tag, which goes into the CQE. */
+static enum qhca_cqe_status deliver(struct qhca_engine *e, struct vhca_ethq *q,
+                                    const uint8_t *frame, size_t len,
+                                    struct qhca_cqe *cqe)
+{
+    struct qhca_eth_wqe wqe[QHCA_ETH_MAX_FRAGS];
     size_t tag = is_tagged(frame) && len >= ETH_LEN + QHCA_VLAN_ROOM ?
                  QHCA_VLAN_ROOM : 0;
+    enum qhca_cqe_status status = take_buffers(e, q, wqe, len - tag, cqe);
 
-    if (len - tag > le32toh(wqe->length)) {
-        cqe->status = QHCA_WC_LOC_LEN_ERR;
-        return false;
+    if (status != QHCA_WC_SUCCESS) {
+        return status;
     }
     if (tag) {
         cqe->vlan_tci = htole16(get_be16(frame + 14));
         cqe->flags |= htole16(QHCA_CQE_VLAN);
     }
     cqe->byte_len = htole32((uint32_t)(len - tag));
-    if ((tag && !vhca_dma_write(e, addr, frame, 12)) ||
-        !vhca_dma_write(e, addr + (tag ? 12 : 0), frame + (tag ? 16 : 0),
-                        len - (tag ? 16 : 0))) {
-        cqe->status = QHCA_WC_LOC_PROT_ERR;
-        return false;
-    }
-    return true;
+    return vhca_eth_scatter(e, wqe, frame, len, tag) ? QHCA_WC_SUCCESS :
+                                                       QHCA_WC_LOC_PROT_ERR;
 }
 
 void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
@@ -369,7 +387,6 @@ void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
         .opcode = QHCA_CQE_ETH_RX,
         .flags = htole16(csum_ok ? QHCA_CQE_CSUM_OK : 0),
     };
-    struct qhca_eth_wqe wqe;
     struct vhca_ethq *q;
 
     VHCA_ASSERT(len >= ETH_LEN);
@@ -378,16 +395,11 @@ void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
         vhca_count(e, QHCA_CNT_ETH_RX_NO_BUF);
         return;
     }
-    if (!take_wqe(e, q, &wqe)) {
-        cqe.status = QHCA_WC_GENERAL_ERR;
+    cqe.status = (uint8_t)deliver(e, q, frame, len, &cqe);
+    if (cqe.status == QHCA_WC_SUCCESS) {
+        vhca_count(e, QHCA_CNT_ETH_RX_PKTS);
+        e->cnt[QHCA_CNT_ETH_RX_BYTES] += len;
     } else {
-        cqe.wr_id = wqe.wr_id;
-        if (deliver(e, &wqe, frame, len, &cqe)) {
-            vhca_count(e, QHCA_CNT_ETH_RX_PKTS);
-            e->cnt[QHCA_CNT_ETH_RX_BYTES] += len;
-        }
-    }
-    if (cqe.status != QHCA_WC_SUCCESS) {
         vhca_count(e, QHCA_CNT_BAD_WQE);
         vhca_guest_error(e, "Ethernet buffer %u for %u bytes: status %u",
                          q->ci - 1, (unsigned)len, cqe.status);

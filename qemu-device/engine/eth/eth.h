@@ -14,9 +14,14 @@
 /* A frame to be segmented: 64 KiB of IP and the headers in front of it. */
 #define QHCA_MAX_TSO        (65536 + 64)
 
+/*
+ * struct vhca_ethq - an Ethernet queue
+ * @frags: a frame may take so many WQEs, and begins only if there are as many;
+ *         1 when sending, where a frame says itself where it ends
+ */
 struct vhca_ethq {
     bool used;
-    uint8_t log_size;
+    uint8_t log_size, frags;
     uint32_t number, pi, ci;
     struct vhca_cq *cq;
     struct vhca_mem mem;
@@ -136,6 +141,15 @@ bool vhca_eth_speaks_for_qp(const struct qhca_engine *e, const uint8_t *frame,
  */
 enum qhca_cqe_status vhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
                                    uint32_t len);
+
+/* ---- scatter.c ---- */
+
+/*
+ * Write a received frame without the @tag bytes behind its addresses to the
+ * buffers of @wqe, which have room for it. Returns false if one is not memory.
+ */
+bool vhca_eth_scatter(struct qhca_engine *e, const struct qhca_eth_wqe *wqe,
+                      const uint8_t *frame, size_t len, size_t tag);
 
 /* ---- snapshot.c ---- */
 

@@ -26,16 +26,24 @@ static void free_ethq(struct qhca_engine *e, struct vhca_ethq *q)
     q->used = false;
 }
 
+static bool frags_ok(const struct qhca_cmd_create_ethq *r)
+{
+    return r->dir == QHCA_ETH_RX && r->frags >= 1 &&
+           r->frags <= QHCA_ETH_MAX_FRAGS && r->frags <= 1u << r->log_size;
+}
+
 int vhca_ethq_check_create(struct qhca_engine *e,
                            const struct qhca_cmd_create_ethq *r)
 {
-    if (r->dir > QHCA_ETH_RX || r->flags & ~QHCA_ETHQ_REPLACE) {
+    if (r->dir > QHCA_ETH_RX ||
+        r->flags & ~(QHCA_ETHQ_REPLACE | QHCA_ETHQ_SCATTER)) {
         return QHCA_ERR_PARAM;
     }
     if (r->log_size > QHCA_ETHQ_LOG_MAX || r->index >= e->cfg.eth_queues) {
         return QHCA_ERR_LIMIT;
     }
-    if (le32toh(r->pi) > 1u << r->log_size) {
+    if (le32toh(r->pi) > 1u << r->log_size ||
+        (r->flags & QHCA_ETHQ_SCATTER && !frags_ok(r))) {
         return QHCA_ERR_PARAM;
     }
     return vhca_cq_get(e, le32toh(r->cqn)) ? QHCA_OK : QHCA_ERR_OBJ;
@@ -78,6 +86,7 @@ int vhca_do_create_ethq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     *q = (struct vhca_ethq) {
         .used = true,
         .log_size = r->log_size,
+        .frags = r->flags & QHCA_ETHQ_SCATTER ? r->frags : 1,
         .number = 2u * r->index + r->dir + 1,
         .pi = le32toh(r->pi),
         .cq = vhca_cq_get(e, le32toh(r->cqn)),
@@ -130,5 +139,5 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 
 const struct vhca_room vhca_eth_room = {
     .reset = reset, .holdings = holdings,
-    .section = "eth", .version = 2, .walk = vhca_eth_walk,
+    .section = "eth", .version = 3, .walk = vhca_eth_walk,
 };

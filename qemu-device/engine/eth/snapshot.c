@@ -12,6 +12,7 @@ static const struct vhca_snap_field ethq_fields[] = {
     QHCA_SNAP_MAX(struct vhca_ethq, log_size, QHCA_ETHQ_LOG_MAX),
     QHCA_SNAP_ANY(struct vhca_ethq, pi),
     QHCA_SNAP_ANY(struct vhca_ethq, ci),
+    QHCA_SNAP_SINCE(3, struct vhca_ethq, frags, QHCA_ETH_MAX_FRAGS),
     { 0 }
 };
 QHCA_SNAP_KNOWS(struct vhca_ethq, 48);
@@ -24,6 +25,7 @@ static bool queue_ok(struct qhca_engine *e, const struct vhca_ethq *q,
         .dir = (uint8_t)((q->number - 1) % 2),
         .index = (uint8_t)((q->number - 1) / 2), .log_size = q->log_size,
         .cqn = htole32(cqn), .pi = htole32(q->pi - q->ci),
+        .flags = q->frags == 1 ? 0 : QHCA_ETHQ_SCATTER, .frags = q->frags,
     };
 
     return vhca_ethq_check_create(e, &r) == QHCA_OK;
@@ -36,6 +38,9 @@ static void walk_queue(struct vhca_snap *s, struct vhca_ethq *q)
     uint32_t cqn;
 
     vhca_snap_fields(s, ethq_fields, next);
+    if (s->version < 3) {
+        next->frags = 1;
+    }
     cqn = vhca_snap_obj(s, "cqn", s->load ? 0 : q->cq->cqn);
     next->cq = vhca_cq_get(s->e, cqn);
     if (vhca_snap_check(s, queue_ok(s->e, next, cqn), "cqn or pi")) {

@@ -130,7 +130,8 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         c->create_ethq.cqn = htole32(some(f, CQ));
         c->create_ethq.log_size = (uint8_t)rnd(f, 8);
         c->create_ethq.dir = (uint8_t)rnd(f, 3);
-        c->create_ethq.flags = (uint8_t)rnd(f, 2);
+        c->create_ethq.flags = (uint8_t)rnd(f, 4);
+        c->create_ethq.frags = (uint8_t)rnd(f, one_in(f, 9) ? 256 : 5);
         c->create_ethq.index = (uint8_t)rnd(f, one_in(f, 20) ? 256 : 3);
         c->create_ethq.pi = htole32((uint32_t)rnd(f, 80));
         break;

@@ -234,7 +234,9 @@ static void begin(struct target *t, uint8_t cfg)
     }
     rss = eth_rss_even(2);
     for (i = 0; i < 2; i++) {
-        t->rx[i] = eth_rx_create_at(t->n.g, &t->n.comp, i, 3, 2000);
+        /* The second spreads frames. */
+        t->rx[i] = eth_rx_create_scatter(t->n.g, &t->n.comp, i, 3,
+                                         i ? 500 : 2000, i ? 4 : 0);
     }
     CHECK_EQ(eth_set_rss(t->n.g, 0x3f, &rss), QHCA_OK);
     canary_begin(&t->canary, &t->n);

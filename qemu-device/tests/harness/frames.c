@@ -99,9 +99,10 @@ void frame_add_vlan(struct frame *f, unsigned tci)
 
 /* ---- queues ---- */
 
+/* @frags: of a receive queue that spreads frames, else 0 */
 static uint32_t create_ethq(struct guest *g, const struct gcq *cq,
                             const struct gbuf *ring, unsigned log,
-                            unsigned dir, unsigned index)
+                            unsigned dir, unsigned index, unsigned frags)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_CREATE_ETHQ) };
 
@@ -110,6 +111,8 @@ static uint32_t create_ethq(struct guest *g, const struct gcq *cq,
     cmd.create_ethq.log_size = (uint8_t)log;
     cmd.create_ethq.dir = (uint8_t)dir;
     cmd.create_ethq.index = (uint8_t)index;
+    cmd.create_ethq.flags = frags ? QHCA_ETHQ_SCATTER : 0;
+    cmd.create_ethq.frags = (uint8_t)frags;
     return guest_create(g, &cmd);
 }
 
@@ -131,15 +134,17 @@ static void post_buffer(struct eth_rx *q, uint32_t which)
     w->length = htole32(q->buf_len);
 }
 
-struct eth_rx eth_rx_create_at(struct guest *g, const struct geq *eq,
-                               unsigned index, unsigned log, uint32_t buf_len)
+struct eth_rx eth_rx_create_scatter(struct guest *g, const struct geq *eq,
+                                    unsigned index, unsigned log,
+                                    uint32_t buf_len, unsigned frags)
 {
     struct eth_rx q = { .g = g, .log = log, .buf_len = buf_len };
     uint32_t i;
 
     q.cq = cq_create(g, eq, 0, log);
     q.ring = guest_buf(g, sizeof(struct qhca_eth_wqe) << log, 12, 1);
-    q.number = create_ethq(g, &q.cq, &q.ring, log, QHCA_ETH_RX, index);
+    q.number = create_ethq(g, &q.cq, &q.ring, log, QHCA_ETH_RX, index,
+                           frags);
     q.buf = address_list(1u << log);
     for (i = 0; i < 1u << log; i++) {
         q.buf[i] = guest_alloc(g, buf_len, 64);
@@ -147,6 +152,12 @@ struct eth_rx eth_rx_create_at(struct guest *g, const struct geq *eq,
     }
     ring(g, 0, QHCA_DB_ETH, q.number, q.pi);
     return q;
+}
+
+struct eth_rx eth_rx_create_at(struct guest *g, const struct geq *eq,
+                               unsigned index, unsigned log, uint32_t buf_len)
+{
+    return eth_rx_create_scatter(g, eq, index, log, buf_len, 0);
 }
 
 struct eth_rx eth_rx_create(struct guest *g, const struct geq *eq, unsigned log,
@@ -159,8 +170,11 @@ void eth_rx_refill(struct eth_rx *q)
 {
     struct qhca_cqe cqe;
 
+    /* All WQEs up to that of the CQE are free, and buffers come in turn. */
     while (cq_poll(&q->cq, &cqe)) {
-        post_buffer(q, (uint32_t)le64toh(cqe.wr_id));
+        while (q->pi - le32toh(cqe.wqe_index) <= 1u << q->log) {
+            post_buffer(q, q->pi & ((1u << q->log) - 1));
+        }
     }
     ring(q->g, 0, QHCA_DB_ETH, q->number, q->pi);
 }
@@ -193,7 +207,7 @@ struct eth_tx eth_tx_create_at(struct guest *g, const struct geq *eq,
 
     q.cq = cq_create(g, eq, 0, log);
     q.ring = guest_buf(g, sizeof(struct qhca_eth_wqe) << log, 12, 1);
-    q.number = create_ethq(g, &q.cq, &q.ring, log, QHCA_ETH_TX, index);
+    q.number = create_ethq(g, &q.cq, &q.ring, log, QHCA_ETH_TX, index, 0);
     return q;
 }
 

@@ -35,6 +35,10 @@ struct eth_rx eth_rx_create(struct guest *g, const struct geq *eq, unsigned log,
 /* The receive queue with another index than 0. */
 struct eth_rx eth_rx_create_at(struct guest *g, const struct geq *eq,
                                unsigned index, unsigned log, uint32_t buf_len);
+/* One that spreads a frame over up to @frags buffers. */
+struct eth_rx eth_rx_create_scatter(struct guest *g, const struct geq *eq,
+                                    unsigned index, unsigned log,
+                                    uint32_t buf_len, unsigned frags);
 /* Posts all completed buffers again. */
 void eth_rx_refill(struct eth_rx *q);
 

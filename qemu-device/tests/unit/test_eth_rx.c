@@ -192,7 +192,7 @@ static void replacement(void)
     cmd.create_ethq.log_size = 5;
     cmd.create_ethq.dir = QHCA_ETH_RX;
     cmd.create_ethq.pi = htole32(3);
-    cmd.create_ethq.flags = 2;
+    cmd.create_ethq.flags = 4;
     CHECK_EQ(guest_cmd(s.g, &cmd, NULL), QHCA_ERR_PARAM);
     cmd.create_ethq.flags = QHCA_ETHQ_REPLACE;
     cmd.create_ethq.pi = htole32(33);

@@ -295,6 +295,7 @@ static void first_format(void)
     CHECK_EQ(sending, 1);
     CHECK_EQ(receiving, 2);
     CHECK(g->e->eth->gather[0].active && vhca_fifo_used(&g->e->port->tx));
+    CHECK_EQ(g->e->eth->queue[QHCA_ETH_RX].frags, 1);
     CHECK_EQ(g->e->port->num_groups, 1);
     CHECK(counter(g, QHCA_CNT_RX_PKTS) > 0);
     snapshot_cycle(g);
