@@ -167,7 +167,9 @@ static const QHCALie qhca_lies[] = {
     CQE("cqe-imm", RECV, opcode, SET, QHCA_CQE_RECV_RDMA_WITH_IMM),
     CQE("cqe-status", SEND, status, SET, 0xff),
 
-    CQE("eth-rx-index", ETH_RX, wqe_index, ADD, 1),
+    CQE("eth-rx-index", ETH_RX, wqe_index, ADD, 1 << 20),
+    CQE("eth-rx-again", ETH_RX, wqe_index, ADD, -1),
+    CQE("eth-rx-more", ETH_RX, wqe_index, ADD, 1),
     CQE("eth-rx-long", ETH_RX, byte_len, SET, UINT32_MAX),
     CQE("eth-rx-short", ETH_RX, byte_len, SET, 13),
     CQE("eth-rx-status", ETH_RX, status, SET, 0xff),

@@ -132,6 +132,26 @@ moderation()
 	ethtool -C "$QHCA_IF" rx-usecs 0 rx-frames 0 tx-usecs 0 tx-frames 0
 }
 
+# available: free memory, in KiB
+available() { awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo; }
+
+# Large frames are spread over pages, so the buffers are the same as for small ones. Without that
+# each would be of four pages: three more.
+memory()
+{
+	local small large more
+	more=$(($(channels) * 4096 * 12))
+	ip link set dev "$QHCA_IF" mtu 1500 && ethtool -G "$QHCA_IF" rx 4096 || return 1
+	sleep 0.5
+	small=$(available)
+	ip link set dev "$QHCA_IF" mtu 9000 && flood 50 500 || return 1
+	sleep 0.5
+	large=$(available)
+	ethtool -G "$QHCA_IF" rx 1024 && ip link set dev "$QHCA_IF" mtu 4200 || return 1
+	echo "$((small - large)) KiB more, $more KiB if they were contiguous"
+	[ $((small - large)) -lt $((more / 3)) ]
+}
+
 change_filter()
 {
 	local i
@@ -384,6 +404,7 @@ eth_card()
 	eth_stats
 	expect "eth/as many frames as go through the smallest rings" small_rings
 	expect "eth/pktgen, two tags and pings through the smallest rings" crowd
+	expect "eth/buffers of MTU 9000 are pages" memory
 	expect "eth/interrupt moderation" under_traffic moderation
 	if probes_there; then
 		expect "eth/each poll gives the device new buffers" refills

@@ -8,7 +8,7 @@
 # Only the long form has those in LIES_FULL, which take seconds to be found out or end in
 # the same place as another.
 LIES_FULL=' cmd-busy reg-no-start reg-gone irq-comp cmd-opcode cmd-slot-idle cqe-early cqe-slot-idle
-	cqe-half-grh event-srq event-cq-err eth-rx-short '
+	cqe-half-grh event-srq event-cq-err eth-rx-short eth-rx-again '
 LIES='
 reg-magic              | bind  | bind 1         | not a qhca: magic 0
 reg-version            | bind  | bind 1         | interface version 0x20001 is not supported
@@ -89,7 +89,9 @@ eth-rx-long            | ping  | rx_length_errors |
 eth-rx-short           | ping  | rx_length_errors |
 eth-rx-status          | ping  | rx_errors      |
 eth-tx-status          | ping  | tx_errors      |
+eth-rx-more            | ping  | rx_length_errors |
 eth-rx-index           | ping  | ping 1         | device failed: an Ethernet completion makes no sense
+eth-rx-again           | ping  | ping 1         | device failed: an Ethernet completion makes no sense
 eth-tx-index           | ping  | ping 1         | device failed: an Ethernet completion makes no sense
 '
 
@@ -216,7 +218,7 @@ lie_is_over()
 {
 	local name=$1 trigger=$2
 	[ "$trigger" != bind ] || return 0
-	if lie_logged "$name" 'device failed' || [[ $name == event-c* ]]; then
+	if lie_logged "$name" 'device failed' || [[ $name == event-c* || $name == eth-rx-more ]]; then
 		device_reset && until_true 20 device_gid || return
 	fi
 	[ -n "$FULL" ] || return 0

@@ -55,6 +55,23 @@ iperf_to()
 	[ "${figure%%[. ]*}" -gt 0 ]
 }
 
+# Frames that came in several buffers.
+scattered() { ethtool -S "$QHCA_IF" | awk '/_scattered:/ { n += $2 } END { print n }'; }
+
+# Frames of full size, and of those whose end is near the end of a page.
+jumbo()
+{
+	local size before out
+	before=$(scattered)
+	answered ping -q -f -n -c 500 -s 8972 -M "do" -W 5 "$QHCA_PEER" || return 1
+	echo "$(($(scattered) - before)) of them in several buffers"
+	[ $(($(scattered) - before)) -ge 500 ] || return 1
+	for size in 4053 4054 4055 4056 8149 8150 8151 8152; do
+		out=$(answered ping -q -n -c 3 -i 0.01 -s $size -M "do" -p a5 -W 5 "$QHCA_PEER") || return 1
+		! grep 'wrong data' <<<"$out" || return 1
+	done
+}
+
 # While b sends pings, a changes the parameters of its queues.
 change()
 {
@@ -255,6 +272,13 @@ serve iperf3 -s -1
 client "iperf3, b sends" iperf
 serve iperf3 -s -1
 client "iperf3, a sends" iperf -R
+ip link set dev "$QHCA_IF" mtu 9000
+client "MTU 9000: flood ping, frames in several buffers" jumbo
+serve iperf3 -s -1
+client "MTU 9000: iperf3, b sends" iperf
+serve iperf3 -s -1
+client "MTU 9000: iperf3, a sends" iperf -R
+ip link set dev "$QHCA_IF" mtu 4200
 serve change
 client "no loss while the peer changes MTU and rings" no_loss
 rc "ib_write_bw" ib_write_bw 65536 200

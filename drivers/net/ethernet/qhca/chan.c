@@ -64,7 +64,7 @@ static int qhca_ethq_create(struct qhca_chan *chan, enum qhca_eth_dir dir,
 
 	cmd.create_ethq.dir = dir;
 	cmd.create_ethq.index = chan->index;
-	cmd.create_ethq.flags = QHCA_ETHQ_REPLACE;
+	cmd.create_ethq.flags |= QHCA_ETHQ_REPLACE;
 	return qhca_cmd_exec(chan->nic->dev, &cmd, NULL, number);
 }
 
@@ -95,6 +95,8 @@ static int qhca_rx_create(struct qhca_chan *chan)
 		.buf = rx->mem.table.buf,
 		.cqn = cpu_to_le32(rx->cq.core.cqn),
 		.log_size = rx->log_size,
+		.flags = rx->frags > 1 ? QHCA_ETHQ_SCATTER : 0,
+		.frags = rx->frags,
 	};
 
 	qhca_rxq_prefill(chan);

@@ -90,6 +90,7 @@ struct qhca_txq {
  * @log_size: log2 of the WQEs
  * @order: log2 of the pages of one buffer
  * @room: bytes of a buffer that the device may fill
+ * @frags: buffers that a frame may take
  * @number: number of the queue, for doorbells; 0 if the device has none
  * @slot: slot of its doorbells
  * @pi: producer index
@@ -103,6 +104,7 @@ struct qhca_rxq {
 	struct page_pool *pool;
 	u8 log_size;
 	u8 order;
+	u8 frags;
 	u32 room;
 	u32 number;
 	int slot;
@@ -194,6 +196,7 @@ struct qhca_tx_stats {
  * @length_errors: frames of a length that makes no sense
  * @dropped: frames for which there was no memory
  * @csum_ok: frames whose checksums the device vouched for
+ * @scattered: frames that the device has spread over several buffers
  * @polls: calls of the NAPI poll function
  */
 struct qhca_rx_stats {
@@ -203,6 +206,7 @@ struct qhca_rx_stats {
 	u64 length_errors;
 	u64 dropped;
 	u64 csum_ok;
+	u64 scattered;
 	u64 polls;
 };
 

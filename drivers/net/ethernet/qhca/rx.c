@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca.ko: receiving. Every WQE is a buffer for a whole frame, taken from a page pool.
+ * qhca.ko: receiving. Every WQE is a buffer, taken from a page pool: a page, if the device can
+ * spread a frame that is larger over several of them, else as many pages as a frame may need, which
+ * have to be contiguous.
  *
  * The buffer stays mapped while the frame lives, and a malicious device may write to it at any
  * time. So it holds nothing that the kernel relies on: headers, and small frames as a whole, are
  * copied into the linear part of the skb, which the device cannot reach; the rest of a large frame
- * is a fragment.
+ * is a fragment, or a fragment for each buffer.
  */
 #include <net/page_pool/helpers.h>
 
@@ -66,7 +68,7 @@ void qhca_rxq_prefill(struct qhca_chan *chan)
  * @chan: the channel
  *
  * Context: NAPI.
- * Return: false if the device has no buffer and memory for none.
+ * Return: false if the device has no buffers for a frame, and there is no memory for them.
  */
 bool qhca_rxq_fill(struct qhca_chan *chan)
 {
@@ -79,33 +81,67 @@ bool qhca_rxq_fill(struct qhca_chan *chan)
 		rx->rung = rx->pi;
 		qhca_ring_slot(chan->nic->dev, rx->slot, QHCA_DB_ETH, qhca_db(rx->number, rx->pi));
 	}
-	return rx->rung != rx->ci;
+	return rx->rung - rx->ci >= rx->frags;
 }
 
-/* On success the skb or the pool owns the page; if this returns NULL, the caller does. */
-static struct sk_buff *qhca_rx_build_skb(struct qhca_chan *chan, struct page *page, u32 len)
+/* Take the oldest buffer out of the ring. */
+static struct page *qhca_rx_take(struct qhca_rxq *rx)
 {
-	const void *frame = page_address(page) + NET_IP_ALIGN;
-	struct qhca_rxq *rx = &chan->rx;
-	struct sk_buff *skb;
-	u32 head = len;
+	u32 pos = qhca_rx_pos(rx, rx->ci++);
+	struct page *page = rx->page[pos];
 
-	dma_sync_single_range_for_cpu(&chan->nic->dev->pdev->dev,
-				      page_pool_get_dma_addr(page), NET_IP_ALIGN,
-				      len, DMA_FROM_DEVICE);
-	skb = napi_alloc_skb(&chan->napi, QHCA_RX_COPY);
-	if (!skb)
+	rx->page[pos] = NULL;
+	return page;
+}
+
+/* Take the oldest buffer, of which the CPU will read @len bytes. */
+static struct page *qhca_rx_take_data(struct qhca_chan *chan, u32 len)
+{
+	struct page *page = qhca_rx_take(&chan->rx);
+
+	dma_sync_single_range_for_cpu(&chan->nic->dev->pdev->dev, page_pool_get_dma_addr(page),
+				      NET_IP_ALIGN, len, DMA_FROM_DEVICE);
+	return page;
+}
+
+/* Give back the buffers up to and including that of WQE @last. */
+static void qhca_rx_skip(struct qhca_rxq *rx, u32 last)
+{
+	while (rx->ci != last + 1)
+		page_pool_recycle_direct(rx->pool, qhca_rx_take(rx));
+}
+
+/* Make an skb of the frame of @len bytes in the oldest buffers, up to that of WQE @last. */
+static struct sk_buff *qhca_rx_build_skb(struct qhca_chan *chan, u32 len, u32 last)
+{
+	struct sk_buff *skb = napi_alloc_skb(&chan->napi, QHCA_RX_COPY);
+	struct qhca_rxq *rx = &chan->rx;
+	u32 off, n = min(len, rx->room);
+	struct page *page;
+	const void *frame;
+
+	if (!skb) {
+		qhca_rx_skip(rx, last);
 		return NULL;
-	if (len > QHCA_RX_COPY)
-		head = eth_get_headlen(chan->nic->netdev, frame, QHCA_RX_COPY);
-	skb_put_data(skb, frame, head);
-	if (head == len) {
+	}
+	page = qhca_rx_take_data(chan, n);
+	frame = page_address(page) + NET_IP_ALIGN;
+	off = n > QHCA_RX_COPY ? eth_get_headlen(chan->nic->netdev, frame, QHCA_RX_COPY) : n;
+	skb_put_data(skb, frame, off);
+	if (off == n) {
 		page_pool_recycle_direct(rx->pool, page);
 		return skb;
 	}
 	skb_mark_for_recycle(skb);
-	skb_add_rx_frag(skb, 0, page, NET_IP_ALIGN + head, len - head, PAGE_SIZE << rx->order);
-	return skb;
+	for (;;) {
+		skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, NET_IP_ALIGN + off, n - off,
+				PAGE_SIZE << rx->order);
+		if (skb->len == len)
+			return skb;
+		off = 0;
+		n = min(len - skb->len, rx->room);
+		page = qhca_rx_take_data(chan, n);
+	}
 }
 
 static void qhca_rx_deliver(struct qhca_chan *chan, struct sk_buff *skb,
@@ -128,30 +164,33 @@ static void qhca_rx_deliver(struct qhca_chan *chan, struct sk_buff *skb,
 	napi_gro_receive(&chan->napi, skb);
 }
 
-/* Handle one completed buffer. */
-static void qhca_rx_one(struct qhca_chan *chan, const struct qhca_cqe *cqe)
+/* Whether a frame of @len bytes takes @used buffers. */
+static bool qhca_rx_len_ok(const struct qhca_rxq *rx, u32 len, u32 used)
+{
+	return len >= ETH_HLEN && len <= rx->frags * rx->room &&
+	       DIV_ROUND_UP(len, rx->room) == used;
+}
+
+/* Handle the completion of the next @used buffers. */
+static void qhca_rx_one(struct qhca_chan *chan, const struct qhca_cqe *cqe, u32 used)
 {
 	struct qhca_rx_stats *stats = &chan->stats->rx;
 	u32 len = le32_to_cpu(cqe->byte_len);
 	struct qhca_rxq *rx = &chan->rx;
-	struct page *page = rx->page[qhca_rx_pos(rx, rx->ci)];
-	struct sk_buff *skb = NULL;
-	u64 *why = &stats->dropped;
+	u32 last = rx->ci + used - 1;
+	struct sk_buff *skb;
 
-	rx->page[qhca_rx_pos(rx, rx->ci)] = NULL;
-	rx->ci++;
-	if (cqe->status != QHCA_WC_SUCCESS)
-		why = &stats->errors;
-	else if (len < ETH_HLEN || len > rx->room)
-		why = &stats->length_errors;
-	else
-		skb = qhca_rx_build_skb(chan, page, len);
-
-	if (!skb) {
-		page_pool_recycle_direct(rx->pool, page);
-		qhca_stat_add(why, 1);
+	if (cqe->status != QHCA_WC_SUCCESS || !qhca_rx_len_ok(rx, len, used)) {
+		qhca_rx_skip(rx, last);
+		qhca_stat_add(cqe->status ? &stats->errors : &stats->length_errors, 1);
 		return;
 	}
+	skb = qhca_rx_build_skb(chan, len, last);
+	if (!skb) {
+		qhca_stat_add(&stats->dropped, 1);
+		return;
+	}
+	qhca_stat_add(&stats->scattered, used > 1);
 	if (cqe->flags & cpu_to_le16(QHCA_CQE_VLAN))
 		len += VLAN_HLEN;
 	qhca_stat_add(&stats->packets, 1);
@@ -171,16 +210,18 @@ int qhca_rx_poll(struct qhca_chan *chan, int budget)
 {
 	struct qhca_rxq *rx = &chan->rx;
 	struct qhca_cqe cqe;
+	u32 used;
 	int n;
 
 	qhca_stat_add(&chan->stats->rx.polls, 1);
 	for (n = 0; n < budget && qhca_eth_cq_next(&rx->cq, &cqe); n++) {
-		/* The device takes buffers in order, so it must be using this one. */
-		if (le32_to_cpu(cqe.wqe_index) != rx->ci || rx->ci == rx->rung) {
+		/* The device takes buffers in order, so it must have begun with this one. */
+		used = le32_to_cpu(cqe.wqe_index) + 1 - rx->ci;
+		if (!used || used > rx->frags || used > rx->rung - rx->ci) {
 			qhca_health_die(chan->nic->dev, "an Ethernet completion makes no sense");
 			break;
 		}
-		qhca_rx_one(chan, &cqe);
+		qhca_rx_one(chan, &cqe, used);
 	}
 	if (n)
 		qhca_eth_cq_update(&rx->cq);
@@ -219,6 +260,24 @@ static int qhca_rx_pool_create(struct qhca_chan *chan)
 	return PTR_ERR_OR_ZERO(rx->pool);
 }
 
+/*
+ * Choose buffers for frames of @len bytes. Allocations of several contiguous pages fail when memory
+ * is fragmented, so a frame above a page is spread if the device can do that.
+ */
+static void qhca_rx_set_size(struct qhca_chan *chan, u32 len)
+{
+	struct qhca_rxq *rx = &chan->rx;
+
+	rx->room = len;
+	rx->frags = 1;
+	rx->order = get_order(NET_IP_ALIGN + len);
+	if (!rx->order || !(chan->nic->dev->limits.caps & QHCA_CAP_ETH_SCATTER))
+		return;
+	rx->room = PAGE_SIZE - NET_IP_ALIGN;
+	rx->frags = DIV_ROUND_UP(len, rx->room);
+	rx->order = 0;
+}
+
 /**
  * qhca_rxq_alloc - allocate the memory of the receive queue, without its buffers
  * @chan: the channel
@@ -235,8 +294,7 @@ int qhca_rxq_alloc(struct qhca_chan *chan, u32 entries, u32 mtu)
 
 	rx->log_size = ilog2(entries);
 	/* Leave room for tags that the device does not strip. */
-	rx->room = ETH_HLEN + 2 * VLAN_HLEN + mtu;
-	rx->order = get_order(NET_IP_ALIGN + rx->room);
+	qhca_rx_set_size(chan, ETH_HLEN + 2 * VLAN_HLEN + mtu);
 	rx->page = kvcalloc(entries, sizeof(*rx->page), GFP_KERNEL);
 	if (!rx->page)
 		return -ENOMEM;

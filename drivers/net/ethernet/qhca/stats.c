@@ -136,6 +136,7 @@ static const struct {
 	QHCA_STAT(rx, length_errors),
 	QHCA_STAT(rx, dropped),
 	QHCA_STAT(rx, csum_ok),
+	QHCA_STAT(rx, scattered),
 	QHCA_STAT(rx, polls),
 #undef QHCA_STAT
 };
