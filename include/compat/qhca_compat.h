@@ -45,6 +45,12 @@ static inline void ethtool_puts(u8 **data, const char *str)
 }
 #endif
 
+#ifndef QHCA_HAVE_DIM_POINTER		/* 6.13 */
+#include <linux/dim.h>
+
+#define net_dim(dim, sample)					net_dim(dim, *(sample))
+#endif
+
 #ifndef QHCA_HAVE_NAPI_CONFIG		/* 6.14 */
 #define netif_napi_add_config(netdev, napi, poll, index)	netif_napi_add(netdev, napi, poll)
 #endif

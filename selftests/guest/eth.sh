@@ -120,18 +120,6 @@ change_rings()
 	! ethtool -G "$QHCA_IF" rx 63 2>/dev/null && ! ethtool -G "$QHCA_IF" tx 4097 2>/dev/null
 }
 
-# Frames are held back, but not for ever, and not lost.
-moderation()
-{
-	ethtool -C "$QHCA_IF" rx-usecs 2000 rx-frames 16 tx-usecs 500 tx-frames 8 || return 1
-	ethtool -c "$QHCA_IF" | grep -x 'rx-usecs:\s2000' || return 1
-	flood 50 500 || return 1
-	ethtool -C "$QHCA_IF" rx-usecs 100 rx-frames 0 && flood 50 500 || return 1
-	! ethtool -C "$QHCA_IF" rx-usecs 0 rx-frames 9 2>/dev/null &&
-		! ethtool -C "$QHCA_IF" rx-usecs 10000000 2>/dev/null || return 1
-	ethtool -C "$QHCA_IF" rx-usecs 0 rx-frames 0 tx-usecs 0 tx-frames 0
-}
-
 # available: free memory, in KiB
 available() { awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo; }
 
@@ -405,7 +393,7 @@ eth_card()
 	expect "eth/as many frames as go through the smallest rings" small_rings
 	expect "eth/pktgen, two tags and pings through the smallest rings" crowd
 	expect "eth/buffers of MTU 9000 are pages" memory
-	expect "eth/interrupt moderation" under_traffic moderation
+	eth_moderation
 	if probes_there; then
 		expect "eth/each poll gives the device new buffers" refills
 	else

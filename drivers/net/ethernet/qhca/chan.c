@@ -7,8 +7,12 @@
 /* Arm both CQs. Arming reports only later CQEs, so return whether none was there before. */
 static bool qhca_eth_arm(struct qhca_chan *chan)
 {
+	const struct qhca_queue_stats *stats = chan->stats;
+
 	/* The event of an arm of before may have started the next poll already, on another CPU. */
 	spin_lock(&chan->arm_lock);
+	qhca_eth_dim(&chan->tx.cq, READ_ONCE(stats->tx.packets), READ_ONCE(stats->tx.bytes));
+	qhca_eth_dim(&chan->rx.cq, READ_ONCE(stats->rx.packets), READ_ONCE(stats->rx.bytes));
 	qhca_eth_cq_arm(&chan->tx.cq);
 	qhca_eth_cq_arm(&chan->rx.cq);
 	spin_unlock(&chan->arm_lock);
@@ -126,9 +130,13 @@ int qhca_chan_create_cqs(struct qhca_chan *chan)
 	if (ret)
 		return ret;
 	ret = qhca_eth_cq_create(&chan->rx.cq, chan, chan->rx.log_size, &chan->rx_mod);
-	if (ret)
+	if (ret) {
 		qhca_eth_cq_destroy(&chan->tx.cq);
-	return ret;
+		return ret;
+	}
+	qhca_eth_dim_init(&chan->tx.cq);
+	qhca_eth_dim_init(&chan->rx.cq);
+	return 0;
 }
 
 /**
@@ -139,6 +147,8 @@ int qhca_chan_create_cqs(struct qhca_chan *chan)
  */
 void qhca_chan_destroy_cqs(struct qhca_chan *chan)
 {
+	qhca_eth_dim_stop(&chan->rx.cq);
+	qhca_eth_dim_stop(&chan->tx.cq);
 	qhca_eth_cq_destroy(&chan->rx.cq);
 	qhca_rxq_drain(chan);
 	qhca_eth_cq_destroy(&chan->tx.cq);

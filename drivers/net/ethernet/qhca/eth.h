@@ -10,6 +10,7 @@
 #ifndef QHCA_ETH_H
 #define QHCA_ETH_H
 
+#include <linux/dim.h>
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
 #include <linux/if_vlan.h>
@@ -27,6 +28,9 @@
 #define QHCA_RSS_ALL		(QHCA_RSS_IPV4 | QHCA_RSS_TCPV4 | QHCA_RSS_UDPV4 | \
 				 QHCA_RSS_IPV6 | QHCA_RSS_TCPV6 | QHCA_RSS_UDPV6)
 
+/* Adaptive moderation: a kernel that is not built for this driver may lack the library. */
+#define QHCA_CAN_DIM	IS_REACHABLE(CONFIG_DIMLIB)
+
 /**
  * struct qhca_eth_cq - CQ of an Ethernet queue
  * @core: event delivery
@@ -35,6 +39,10 @@
  * @chan: the channel whose NAPI its events schedule
  * @log_size: log2 of the CQEs
  * @ci: consumer index
+ * @usecs: how long its events wait at present
+ * @adaptive: @dim changes @usecs
+ * @events: number of events, for @dim
+ * @dim: adaptive moderation
  */
 struct qhca_eth_cq {
 	struct qhca_cq_core core;
@@ -43,6 +51,10 @@ struct qhca_eth_cq {
 	struct qhca_chan *chan;
 	u8 log_size;
 	u32 ci;
+	u32 usecs;
+	bool adaptive;
+	u16 events;
+	struct dim dim;
 };
 
 /**
@@ -117,6 +129,7 @@ struct qhca_rxq {
 struct qhca_moderation {
 	u32 usecs;
 	u32 frames;	/* 0: any number */
+	bool adaptive;	/* the driver finds out, and the others do not count */
 };
 
 /**
@@ -125,7 +138,7 @@ struct qhca_moderation {
  * @index: of the channel, and of its queues in the netdev
  * @napi: polls both CQs
  * @closing: NAPI only finishes pending work
- * @arm_lock: arms of both CQs
+ * @arm_lock: arms of both CQs, and their adaptive moderation
  * @tx_mod: delay of the events of the send queue
  * @rx_mod: of the receive queue
  * @stats: statistics of both, which outlive the channel
@@ -137,7 +150,7 @@ struct qhca_chan {
 	unsigned int index;
 	struct napi_struct napi;
 	bool closing;
-	spinlock_t arm_lock;		/* arms of both CQs */
+	spinlock_t arm_lock;		/* arms, adaptive moderation */
 	struct qhca_moderation tx_mod;
 	struct qhca_moderation rx_mod;
 	struct qhca_queue_stats *stats;
@@ -316,6 +329,12 @@ bool qhca_eth_cq_next(struct qhca_eth_cq *cq, struct qhca_cqe *cqe);
 bool qhca_eth_cq_is_empty(const struct qhca_eth_cq *cq);
 void qhca_eth_cq_update(struct qhca_eth_cq *cq);
 void qhca_eth_cq_arm(struct qhca_eth_cq *cq);
+int qhca_eth_cq_moderate(struct qhca_eth_cq *cq, u32 usecs, u32 frames);
+
+/* eth_dim.c */
+void qhca_eth_dim_init(struct qhca_eth_cq *cq);
+void qhca_eth_dim_stop(struct qhca_eth_cq *cq);
+void qhca_eth_dim(struct qhca_eth_cq *cq, u64 packets, u64 bytes);
 
 /* tx.c */
 int qhca_txq_alloc(struct qhca_chan *chan, u32 entries);

@@ -6,6 +6,7 @@ static void qhca_eth_cq_comp(struct qhca_cq_core *core, u32 arm_sn)
 {
 	struct qhca_eth_cq *cq = container_of(core, struct qhca_eth_cq, core);
 
+	WRITE_ONCE(cq->events, cq->events + 1);
 	napi_schedule(&cq->chan->napi);
 }
 
@@ -71,19 +72,36 @@ void qhca_eth_cq_arm(struct qhca_eth_cq *cq)
 	qhca_cq_arm(cq->chan->nic->dev, &cq->core, cq->dbrec, false);
 }
 
-static int qhca_eth_cq_moderate(struct qhca_eth_cq *cq, const struct qhca_moderation *mod)
+/**
+ * qhca_eth_cq_moderate - let the events of a CQ wait
+ * @cq: the CQ
+ * @usecs: for so long at most; 0: not at all
+ * @frames: but not for more than that many CQEs; 0: any number
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int qhca_eth_cq_moderate(struct qhca_eth_cq *cq, u32 usecs, u32 frames)
 {
 	struct qhca_dev *dev = cq->chan->nic->dev;
+	const struct qhca_limits *limits = &dev->limits;
 	struct qhca_cmd cmd = {
 		.opcode = cpu_to_le16(QHCA_CMD_MODIFY_CQ),
 		.modify_cq = {
 			.cqn = cpu_to_le32(cq->core.cqn),
-			.count = cpu_to_le32(mod->frames ?: dev->limits.max_cq_count),
-			.period = cpu_to_le32(mod->usecs),
+			.count = cpu_to_le32(frames ? min(frames, limits->max_cq_count) :
+					     limits->max_cq_count),
+			.period = cpu_to_le32(min(usecs, limits->max_cq_period)),
 		},
 	};
+	int ret;
 
-	return mod->usecs ? qhca_cmd_exec(dev, &cmd, NULL, NULL) : 0;
+	if (usecs == cq->usecs)
+		return 0;
+	ret = qhca_cmd_exec(dev, &cmd, NULL, NULL);
+	if (!ret)
+		WRITE_ONCE(cq->usecs, usecs);
+	return ret;
 }
 
 /**
@@ -121,6 +139,8 @@ int qhca_eth_cq_create(struct qhca_eth_cq *cq, struct qhca_chan *chan, u8 log_si
 	cq->chan = chan;
 	cq->log_size = log_size;
 	cq->ci = 0;
+	cq->usecs = 0;
+	cq->adaptive = mod->adaptive;
 	cq->core.vector = qhca_eth_comp_vector(dev, chan->index);
 	cq->core.comp = qhca_eth_cq_comp;
 	cq->core.error = qhca_eth_cq_error;
@@ -133,7 +153,8 @@ int qhca_eth_cq_create(struct qhca_eth_cq *cq, struct qhca_chan *chan, u8 log_si
 		qhca_ring_mem_free(dev, &cq->mem);
 		return ret;
 	}
-	ret = qhca_eth_cq_moderate(cq, mod);
+	/* Adaptive moderation begins without delay. */
+	ret = mod->adaptive ? 0 : qhca_eth_cq_moderate(cq, mod->usecs, mod->frames);
 	if (ret)
 		qhca_eth_cq_destroy(cq);
 	return ret;

@@ -79,6 +79,27 @@ static int qhca_get_coalesce(struct net_device *netdev, struct ethtool_coalesce 
 	c->tx_max_coalesced_frames = nic->params.tx_mod.frames;
 	c->rx_coalesce_usecs = nic->params.rx_mod.usecs;
 	c->rx_max_coalesced_frames = nic->params.rx_mod.frames;
+	c->use_adaptive_tx_coalesce = nic->params.tx_mod.adaptive;
+	c->use_adaptive_rx_coalesce = nic->params.rx_mod.adaptive;
+	return 0;
+}
+
+/* The delays of a channel at present, which adaptive moderation changes. */
+static int qhca_get_per_queue_coalesce(struct net_device *netdev, u32 queue,
+				       struct ethtool_coalesce *c)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	struct qhca_chan *chan;
+	int ret;
+
+	if (queue >= nic->params.channels)
+		return -EINVAL;
+	ret = qhca_get_coalesce(netdev, c, NULL, NULL);
+	if (ret || !nic->chans)
+		return ret;
+	chan = nic->chans->chan[queue];
+	c->tx_coalesce_usecs = READ_ONCE(chan->tx.cq.usecs);
+	c->rx_coalesce_usecs = READ_ONCE(chan->rx.cq.usecs);
 	return 0;
 }
 
@@ -113,6 +134,8 @@ static int qhca_set_coalesce(struct net_device *netdev, struct ethtool_coalesce 
 	params.tx_mod.frames = c->tx_max_coalesced_frames;
 	params.rx_mod.usecs = c->rx_coalesce_usecs;
 	params.rx_mod.frames = c->rx_max_coalesced_frames;
+	params.tx_mod.adaptive = c->use_adaptive_tx_coalesce;
+	params.rx_mod.adaptive = c->use_adaptive_rx_coalesce;
 	ret = qhca_check_moderation(nic, &params.tx_mod, extack);
 	if (!ret)
 		ret = qhca_check_moderation(nic, &params.rx_mod, extack);
@@ -139,7 +162,8 @@ static int qhca_set_channels(struct net_device *netdev, struct ethtool_channels 
 }
 
 const struct ethtool_ops qhca_ethtool_ops = {
-	.supported_coalesce_params = ETHTOOL_COALESCE_USECS | ETHTOOL_COALESCE_MAX_FRAMES,
+	.supported_coalesce_params = ETHTOOL_COALESCE_USECS | ETHTOOL_COALESCE_MAX_FRAMES |
+				     (QHCA_CAN_DIM ? ETHTOOL_COALESCE_USE_ADAPTIVE : 0),
 	.get_drvinfo = qhca_get_drvinfo,
 	.get_link = ethtool_op_get_link,
 	.get_link_ksettings = qhca_get_link_ksettings,
@@ -147,6 +171,7 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.set_ringparam = qhca_set_ringparam,
 	.get_coalesce = qhca_get_coalesce,
 	.set_coalesce = qhca_set_coalesce,
+	.get_per_queue_coalesce = qhca_get_per_queue_coalesce,
 	.get_channels = qhca_get_channels,
 	.set_channels = qhca_set_channels,
 	.get_rx_ring_count = qhca_get_rx_ring_count,
