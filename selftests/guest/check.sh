@@ -19,6 +19,7 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/eth.sh
 . /opt/qhca/guest/eth-queues.sh
 . /opt/qhca/guest/eth-moderation.sh
+. /opt/qhca/guest/eth-storm.sh
 . /opt/qhca/guest/cm.sh
 . /opt/qhca/guest/matrix.sh
 . /opt/qhca/guest/soak.sh

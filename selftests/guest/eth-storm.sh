@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by check.sh, after eth-queues.sh: all that changes the queues of the network card, at the
+# same time and in any order, under traffic: channels, spreading, rings, MTU, moderation, offloads,
+# the interface down and up, resets of the device, CPUs that go and come. What is tried meanwhile may
+# be refused; afterwards the card is as before. STORM is how many seconds it takes, STORM_SEED where
+# the random numbers begin.
+
+STORM=${STORM:-8}
+STORM_ON=/run/qhca/storm.on
+STORM_WAYS='channels table key fields rings mtu delays offloads down reset cpus queries'
+
+# storm_pick WORD…: one of them
+storm_pick() { local n=$((RANDOM % $# + 1)); echo "${!n}"; }
+
+storm_channels() { ethtool -L "$QHCA_IF" combined $((RANDOM % STORM_MOST + 1)); }
+storm_table()
+{
+	# shellcheck disable=SC2046 # words
+	ethtool -X "$QHCA_IF" $(storm_pick default "equal 1" "equal 2" "equal $STORM_MOST" "weight 0 1")
+}
+storm_key() { ethtool -X "$QHCA_IF" hkey "${RSS_KEY//6/$((RANDOM % 10))}"; }
+storm_fields() { ethtool -N "$QHCA_IF" rx-flow-hash "$(storm_pick tcp4 udp4 tcp6)" "$(storm_pick sd sdfn)"; }
+storm_rings() { ethtool -G "$QHCA_IF" rx "$(storm_pick 64 256 4096)" tx "$(storm_pick 64 512)"; }
+storm_mtu() { ip link set dev "$QHCA_IF" mtu "$(storm_pick 1500 4200 9000)"; }
+storm_delays()
+{
+	ethtool -C "$QHCA_IF" adaptive-rx "$(storm_pick on off)" adaptive-tx "$(storm_pick on off)" \
+		rx-usecs $((RANDOM % 100))
+}
+storm_offloads() { ethtool -K "$QHCA_IF" "$(storm_pick rxhash tso gro rx tx sg)" "$(storm_pick on off)"; }
+storm_down() { ip link set dev "$QHCA_IF" down; sleep 0.0$((RANDOM % 10)); ip link set dev "$QHCA_IF" up; }
+storm_reset() { sleep 1.$RANDOM; device_reset; }
+
+# The last CPU, where others are.
+storm_cpus()
+{
+	local file=/sys/devices/system/cpu/cpu$(($(getconf _NPROCESSORS_CONF) - 1))/online
+	[ -e "$file" ] || return
+	echo 0 >"$file"
+	sleep 0.2
+	echo 1 >"$file"
+}
+
+storm_queries()
+{
+	ethtool -S "$QHCA_IF"
+	ethtool -x "$QHCA_IF"
+	ethtool -l "$QHCA_IF"
+	ethtool --per-queue "$QHCA_IF" --show-coalesce
+	netlink_queues
+}
+
+# storm_loop SEED COMMAND…: again and again
+storm_loop()
+{
+	RANDOM=$1
+	shift
+	while [ -e $STORM_ON ]; do
+		"$@" >/dev/null 2>&1 || sleep 0.01
+	done
+}
+
+# What it was like before.
+storm_end()
+{
+	local file
+	for file in /sys/devices/system/cpu/cpu*/online; do
+		[ ! -e "$file" ] || [ "$(cat "$file")" = 1 ] || echo 1 >"$file" || return 1
+	done
+	ip link set dev "$QHCA_IF" up && ip link set dev "$QHCA_IF" mtu 4200 || return 1
+	ethtool -K "$QHCA_IF" sg on tx on tso on rx on gro on 2>&1 || return 1
+	no_rss || ethtool -K "$QHCA_IF" rxhash on && ethtool -X "$QHCA_IF" default || return 1
+	# shellcheck disable=SC2015 # refused if it is that already
+	ethtool -L "$QHCA_IF" combined "$(max_channels)" 2>/dev/null || true
+	ethtool -G "$QHCA_IF" rx 1024 tx 512 2>/dev/null || true
+	ethtool -C "$QHCA_IF" adaptive-rx off adaptive-tx off rx-usecs 0 2>/dev/null || true
+	no_rss || ethtool -N "$QHCA_IF" rx-flow-hash tcp4 sdfn && ethtool -N "$QHCA_IF" rx-flow-hash udp4 sdfn &&
+		ethtool -N "$QHCA_IF" rx-flow-hash tcp6 sdfn
+}
+
+# A kernel with lockdep is so slow that a queue may be stopped for the five seconds of the watchdog.
+storm_complaints()
+{
+	local stuck='|is stuck'
+	[ ! -e /proc/lockdep ] || stuck=
+	dmesg | grep -cE "qhca.*(no queues|restart failed$stuck|device failed)"
+}
+
+storm()
+{
+	local way pids=() rc=0 before n=${STORM_SEED:-$RANDOM}
+	before=$(storm_complaints)
+	STORM_MOST=$(max_channels)
+	echo "STORM_SEED=$n"
+	: >$STORM_ON
+	for way in $STORM_WAYS; do
+		storm_loop $((++n)) "storm_$way" &
+		pids+=($!)
+	done
+	storm_loop 1 ping_gateway -f -c 100 -s 1400 -W 1 &
+	pids+=($!)
+	storm_loop 2 python3 /opt/qhca/guest/frames.py blast "$QHCA_IF" 0.5 &
+	pids+=($!)
+	storm_loop 3 timeout 1 python3 /opt/qhca/guest/frames.py flows "$QHCA_IF" "$GATEWAY" 20 &
+	pids+=($!)
+	sleep "$STORM"
+	rm -f $STORM_ON
+	for n in "${pids[@]}"; do
+		until_true 60 gone "$n" || { echo "a loop hangs"; rc=1; }
+	done
+	wait "${pids[@]}"
+	storm_end || { echo "it does not take its settings back"; rc=1; }
+	same complaints "$(storm_complaints)" "$before" || rc=1
+	until_true 10 flood 100 500 && flood 200 1400 || rc=1
+	no_rss || check_flows 50 || rc=1
+	until_true 20 device_gid || { echo "no GID"; rc=1; }
+	return $rc
+}
