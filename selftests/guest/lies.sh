@@ -217,6 +217,8 @@ lie_is_found()
 lie_is_over()
 {
 	local name=$1 trigger=$2
+	# Later lies are about what the driver would not use then.
+	[ "$name" != limits-no-caps ] || hostile_bind unbind
 	[ "$trigger" != bind ] || return 0
 	if lie_logged "$name" 'device failed' || [[ $name == event-c* || $name == eth-rx-more ]]; then
 		device_reset && until_true 20 device_gid || return
