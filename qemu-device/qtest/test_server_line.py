@@ -20,7 +20,7 @@ from vfio_user import Client
 SHORT = 0.3         # seconds; without a care it would be 0.7
 FAR = 1 << 40               # where no machine of the tests has memory
 NOBODY = bytes.fromhex("525400999999")
-TOO_LONG = 0.4      # seconds for a WRITE that takes a millisecond; frames wait 20 ms, once
+TOO_LONG = 0.4      # seconds for a WRITE that takes a millisecond; frames wait 100 ms, once
 
 
 @contextlib.contextmanager
@@ -164,6 +164,26 @@ def test_trickling_uplink(program):
             flood.run(0.05, lambda: far.recv(100))
             took.append(line.works(b"number %d" % number))
         assert max(took) < TOO_LONG, took
+        far.close()
+
+
+def test_uplink_pauses(program):
+    """frames to an uplink that takes nothing for a moment wait for it, and none is lost"""
+    with far_end() as (words, listener), three(program, *words) as (_, hcas, _):
+        far = listener.accept()[0]
+        flood = Flood(hcas[0], NOBODY, 4000)
+        sent, end, since = 0, time.monotonic() + 5, time.monotonic()
+        # For 50 ms nothing moves, so nothing is dropped.
+        while time.monotonic() - since < 0.05:
+            assert time.monotonic() < end, f"{sent} frames, and no end"
+            if flood.more() != sent:
+                sent, since = flood.cq.ci, time.monotonic()
+        assert sent > 50, sent
+        far.settimeout(5)
+        with far.makefile("rb") as stream:
+            for _ in range(sent):
+                size, = struct.unpack(">I", stream.read(4))
+                equal(stream.read(size)[:6], NOBODY)
         far.close()
 
 

@@ -11,6 +11,11 @@
 #define PORT_WAIT_NS    10000000u
 /* How long a port waits for another, longer than a frame for a buffer there. */
 #define JAM_NS          (2 * PORT_WAIT_NS)
+/*
+ * How long it waits for the uplink, where another process takes the frames, for
+ * which this one may be without a CPU; shorter than peers are patient.
+ */
+#define UPLINK_JAM_NS   (10 * PORT_WAIT_NS)
 /* Units of work on frames before the others have a turn. */
 #define PORT_BUDGET     2048u
 
@@ -141,13 +146,13 @@ static void net_flood(struct net *net, unsigned from, const uint8_t *frame,
 }
 
 /* Whether @port waits for a destination that is full; else frames are lost. */
-static bool net_waits(struct jam *jam, unsigned port)
+static bool net_waits(struct jam *jam, unsigned port, uint64_t patience)
 {
     if (jam->late) {
         return false;
     }
     if (!jam->waiting) {
-        jam->until = hca_now() + JAM_NS;
+        jam->until = hca_now() + patience;
     }
     jam->waiting |= (uint64_t)1 << port;
     return true;
@@ -182,12 +187,12 @@ bool net_send(struct hca *from, const uint8_t *frame, size_t len)
         return true;
     }
     if (to >= NET_UPLINK && uplink_is_full(&net->uplink) &&
-        net_waits(&net->uplink.jam, self)) {
+        net_waits(&net->uplink.jam, self, UPLINK_JAM_NS)) {
         return false;
     }
     if (to < net->num && to != self && port_takes(net->hca[to]) &&
         port_is_full(net->hca[to]) &&
-        net_waits(&net->hca[to]->port.jam, self)) {
+        net_waits(&net->hca[to]->port.jam, self, JAM_NS)) {
         return false;
     }
     net_learn(net, frame + 6, self);
