@@ -365,8 +365,7 @@ wire()
 # Which statements the parts that have ended have tested.
 conformance() { "$QHCA_TOP/scripts/docs/conformance.py" --results "$RUN"; }
 
-# ---- consumers of guest/consumers/list, with what check.sh was asked for: FULL,
-# DEVICE, WORDS
+# ---- consumers of guest/consumers/list, by what check.sh was asked for: FULL, DEVICE, WORDS
 
 CONSUMERS=$QHCA_TOP/selftests/guest/consumers/list
 
@@ -401,7 +400,7 @@ keep()
 }
 
 # What a consumer brings along that is in no package; without it its test fails.
-declare -A BRINGS=([ucx-gtest]=build/ucx-gtest.sh)
+declare -A BRINGS=([ucx-gtest]=build/ucx-gtest.sh [rnbd]=build/ulps.sh)
 # Options of vm that a consumer needs: a test of UCX's has four receivers of half a GB.
 declare -A NEEDS=([ucx-gtest]='--mem 4G')
 
