@@ -24,7 +24,7 @@ PACKAGES=(
 	perftest qperf python3-pyverbs libfabric-bin ucx-utils iperf3
 	# storage over RDMA
 	nvme-cli fio srptools nfs-common nfs-kernel-server open-iscsi targetcli-fb
-	diod
+	ksmbd-tools diod
 	# what libraries and applications make of it
 	openmpi-bin libopenmpi-dev python3-mpi4py mpich libmpich-dev
 	libucx-dev libfabric-dev netperf sockperf netcat-openbsd

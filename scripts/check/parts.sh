@@ -400,7 +400,7 @@ keep()
 }
 
 # What a consumer brings along that is in no package; without it its test fails.
-declare -A BRINGS=([ucx-gtest]=build/ucx-gtest.sh [rnbd]=build/ulps.sh)
+declare -A BRINGS=([ucx-gtest]=build/ucx-gtest.sh [rnbd]=build/ulps.sh [smb]=build/ulps.sh)
 # Options of vm that a consumer needs: a test of UCX's has four receivers of half a GB.
 declare -A NEEDS=([ucx-gtest]='--mem 4G')
 
