@@ -78,16 +78,11 @@ p9_stop()
 
 p9()
 {
-	local msize
 	mkdir -p $P9_MNT $P9_DIR/export
 	expect consumers/p9/build p9_build || return
 	expect consumers/p9/modules modprobe -a 9p 9pnet_rdma
 	if expect consumers/p9/serve p9_serve; then
 		p9_tests plain msize=65536 4m
-		for msize in ${FULL:+4096 16384 65536}; do
-			p9_tests "msize-$msize" "msize=$msize,cache=loose" 16m
-			p9_tests "depth-$msize" "msize=$msize,rq=8,sq=8" 4m
-		done
 	fi
 	expect consumers/p9/remove p9_stop
 }
