@@ -160,6 +160,28 @@ rc()
 	client "$1" "${run[@]}" "${6:-$QHCA_PEER}"
 }
 
+# Frames of QPs, between addresses that no network interface has.
+RAW=(raw_ethernet_lat -d "$QHCA_DEV" -n 1000 -s 1024)
+RAW_A=02:00:00:00:77:0a
+RAW_B=02:00:00:00:77:0b
+
+# What is sent before there is a rule for it is lost, and waited for.
+raw_client()
+{
+	local n
+	for n in 1 2 3 4; do
+		timeout 15 "${RAW[@]}" --client -E $RAW_B -B $RAW_A && return
+		echo "attempt $n: no answer"
+	done
+	return 1
+}
+
+raw()
+{
+	serve timeout 80 "${RAW[@]}" --server -E $RAW_A -B $RAW_B
+	client "raw_ethernet_lat" raw_client
+}
+
 vlan()
 {
 	local gid
@@ -287,6 +309,7 @@ rc "ib_send_lat" ib_send_lat 64 200
 filters
 hostile
 rc "ib_send_bw after that" ib_send_bw 65536 50
+raw
 vlan
 stacked 802.1ad
 stacked 802.1ad 802.1Q
