@@ -20,6 +20,10 @@ class NoBoot(Exception):
     pass
 
 
+class EarlyPanic(NoBoot):
+    """A guest's kernel has died before any of our code ran in it."""
+
+
 def for_role(items, role):
     """The items for this machine: x:ITEM is for machine x, a bare ITEM for a."""
     named = [(item[0], item[2:]) if re.match('[a-z]:', item) else ('a', item) for item in items]
@@ -93,8 +97,17 @@ def _loop(opts, sessions, selector, start):
         if any(s.process.poll() is not None and s.status is None for s in sessions):
             # One machine is dead: drain the channels, then stop all.
             _drain(sessions, selector)
-            return True
+            break
+    check_panic(sessions)
     return True
+
+
+def check_panic(sessions):
+    """Raise EarlyPanic if a machine has ended that way."""
+    for session in sessions:
+        if session.up_after is None and 'Kernel panic' in session.tail('console.log', 200):
+            raise EarlyPanic(f'machine {session.role}: its kernel died before init\n'
+                             + session.tail('console.log'))
 
 
 def _check_boot(opts, sessions, elapsed):
