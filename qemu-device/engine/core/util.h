@@ -22,6 +22,14 @@
 #define VHCA_ASSERT(what) ((void)sizeof(!(what)))
 #endif
 
+static inline bool vhca_is_zero(const uint8_t *p, size_t len)
+{
+    while (len > 0 && !p[len - 1]) {
+        len--;
+    }
+    return !len;
+}
+
 /* ---- doubly linked lists with a head node ---- */
 
 struct vhca_list {

@@ -134,6 +134,18 @@ static bool is_tagged(const uint8_t *frame)
     return get_be16(frame + 12) == ETHERTYPE_VLAN;
 }
 
+bool vhca_eth_fit(const struct qhca_engine *e, uint8_t *frame, uint32_t *len)
+{
+    if (*len > vhca_frame_header_len(frame, *len) + e->port->mtu) {
+        return false;
+    }
+    if (*len < ETH_MIN_LEN) {
+        memset(frame + *len, 0, ETH_MIN_LEN - *len);
+        *len = ETH_MIN_LEN;
+    }
+    return true;
+}
+
 bool vhca_eth_speaks_for_qp(const struct qhca_engine *e, const uint8_t *frame,
                             uint32_t len)
 {
@@ -159,13 +171,9 @@ static uint8_t *gather_finish(struct qhca_engine *e, struct vhca_eth_gather *g)
     if (g->flags & QHCA_ETH_VLAN) {
         frame = insert_vlan(g);
     }
-    if (g->len > vhca_frame_header_len(frame, g->len) + e->port->mtu) {
+    if (!vhca_eth_fit(e, frame, &g->len)) {
         gather_fail(g, QHCA_WC_LOC_LEN_ERR);
         return NULL;
-    }
-    if (g->len < ETH_MIN_LEN) {
-        memset(frame + g->len, 0, ETH_MIN_LEN - g->len);
-        g->len = ETH_MIN_LEN;
     }
     return frame;
 }

@@ -129,6 +129,11 @@ bool vhca_eth_tx_ready(const struct qhca_engine *e);
 void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                  bool csum_ok);
 /*
+ * Pad a frame of at least ETH_LEN bytes to what Ethernet needs, in a buffer of
+ * ETH_MIN_LEN. Returns false if it is too long for the MTU.
+ */
+bool vhca_eth_fit(const struct qhca_engine *e, uint8_t *frame, uint32_t *len);
+/*
  * Whether a frame speaks for a QP. Any program can send UDP: from one of the
  * port's GIDs to RoCE's port, peers elsewhere cannot tell the difference. Only
  * devices make aggregates, which may contain such frames.

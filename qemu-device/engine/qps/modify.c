@@ -177,20 +177,12 @@ static bool values_ok(const struct qhca_qp_attr *a, uint32_t mask)
            (a->av.port == 1 && a->av.sgid_index < QHCA_MAX_GID);
 }
 
-static bool is_zero(const uint8_t *p, size_t len)
-{
-    while (len > 0 && !p[len - 1]) {
-        len--;
-    }
-    return !len;
-}
-
 bool vhca_qp_attr_ok(const struct qhca_qp_attr *a, uint8_t type, uint8_t state)
 {
     uint32_t mask = required_before(type, state);
 
     for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
-        if (!is_zero((const uint8_t *)a + attrs[i].off, attrs[i].len)) {
+        if (!vhca_is_zero((const uint8_t *)a + attrs[i].off, attrs[i].len)) {
             mask |= attrs[i].bit;
         }
     }

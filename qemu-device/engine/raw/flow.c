@@ -101,14 +101,6 @@ bool vhca_flow_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
 
 /* ---- commands ---- */
 
-static bool is_zero(const uint8_t *p, size_t len)
-{
-    while (len > 0 && !p[len - 1]) {
-        len--;
-    }
-    return !len;
-}
-
 int vhca_flow_check(const struct qhca_flow *r)
 {
     const uint8_t *key = (const uint8_t *)&r->key;
@@ -121,8 +113,8 @@ int vhca_flow_check(const struct qhca_flow *r)
     }
     if (r->action > QHCA_FLOW_SPREAD || r->order > QHCA_FLOW_REST ||
         (r->action == QHCA_FLOW_DROP && r->target) ||
-        !is_zero(r->mask.rsvd, sizeof(r->mask.rsvd)) ||
-        !is_zero(r->rsvd, sizeof(r->rsvd))) {
+        !vhca_is_zero(r->mask.rsvd, sizeof(r->mask.rsvd)) ||
+        !vhca_is_zero(r->rsvd, sizeof(r->rsvd))) {
         return QHCA_ERR_PARAM;
     }
     return le32toh(r->priority) < QHCA_FLOW_PRIORITIES ? QHCA_OK :

@@ -7,21 +7,16 @@
 
 /* ---- sending ---- */
 
-/* Put the frame of a WR together; returns how the WR ends. */
-static enum qhca_cqe_status build(struct qhca_engine *e,
-                                  const struct vhca_swr *wr, uint8_t *frame,
-                                  uint32_t *len)
+/* Finish the frame of a WR; returns how the WR ends. */
+static enum qhca_cqe_status finish(struct qhca_engine *e,
+                                   const struct vhca_swr *wr, uint8_t *frame,
+                                   uint32_t *len)
 {
-    if (wr->length > vhca_frame_header_len(frame, wr->length) + e->port->mtu) {
-        return QHCA_WC_LOC_LEN_ERR;
-    }
     if (wr->flags & QHCA_WQE_CSUM) {
-        vhca_csum_fill(frame, wr->length);
+        vhca_csum_fill(frame, *len);
     }
-    *len = wr->length;
-    if (*len < ETH_MIN_LEN) {
-        memset(frame + *len, 0, ETH_MIN_LEN - *len);
-        *len = ETH_MIN_LEN;
+    if (!vhca_eth_fit(e, frame, len)) {
+        return QHCA_WC_LOC_LEN_ERR;
     }
     return vhca_eth_speaks_for_qp(e, frame, *len) ? QHCA_WC_LOC_QP_OP_ERR :
                                                     QHCA_WC_SUCCESS;
@@ -54,11 +49,11 @@ static bool send_frame(struct qhca_engine *e, struct vhca_qp *qp)
     enum qhca_cqe_status status = QHCA_WC_LOC_LEN_ERR;
     enum vhca_mem_result got = QHCA_MEM_OK;
     uint8_t *frame = e->raw->frame;
-    uint32_t len;
+    uint32_t len = wr->length;
 
-    if (wr->length >= ETH_LEN && wr->length <= QHCA_MAX_FRAME) {
-        got = vhca_swr_gather(e, qp, wr, 0, frame, wr->length);
-        status = got == QHCA_MEM_OK ? build(e, wr, frame, &len) :
+    if (len >= ETH_LEN && len <= QHCA_MAX_FRAME) {
+        got = vhca_swr_gather(e, qp, wr, 0, frame, len);
+        status = got == QHCA_MEM_OK ? finish(e, wr, frame, &len) :
                                       QHCA_WC_LOC_PROT_ERR;
     }
     if (got == QHCA_MEM_FAULT) {

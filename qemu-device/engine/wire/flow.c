@@ -60,26 +60,24 @@ static void parse_ports(struct qhca_flow_key *key, const uint8_t *frame,
 void vhca_flow_parse(struct qhca_flow_key *key, const uint8_t *frame,
                      size_t len)
 {
-    size_t l3 = ETH_LEN;
-    uint16_t type;
+    struct frame_headers h;
 
+    vhca_frame_parse(&h, frame, len);
     memset(key, 0, sizeof(*key));
     memcpy(key->dmac, frame, 6);
     memcpy(key->smac, frame + 6, 6);
-    if (get_be16(frame + 12) == ETHERTYPE_VLAN && len >= ETH_LEN + VLAN_LEN) {
+    key->ethertype = htobe16(h.type);
+    if (h.l3 > ETH_LEN) {
         key->headers |= QHCA_FLOW_HAS_VLAN;
         memcpy(&key->vlan_tci, frame + ETH_LEN, 2);
-        l3 += VLAN_LEN;
     }
-    type = get_be16(frame + l3 - 2);
-    key->ethertype = htobe16(type);
-    if (type == ETHERTYPE_IPV4 && len >= l3 + IPV4_LEN &&
-        frame[l3] >> 4 == 4) {
-        parse_ipv4(key, frame + l3);
-        parse_ports(key, frame, len, l3);
-    } else if (type == ETHERTYPE_IPV6 && len >= l3 + IPV6_LEN &&
-               frame[l3] >> 4 == 6) {
-        parse_ipv6(key, frame + l3);
-        parse_ports(key, frame, len, l3);
+    if (h.type == ETHERTYPE_IPV4 && len >= h.l3 + IPV4_LEN &&
+        frame[h.l3] >> 4 == 4) {
+        parse_ipv4(key, frame + h.l3);
+        parse_ports(key, frame, len, h.l3);
+    } else if (h.type == ETHERTYPE_IPV6 && len >= h.l3 + IPV6_LEN &&
+               frame[h.l3] >> 4 == 6) {
+        parse_ipv6(key, frame + h.l3);
+        parse_ports(key, frame, len, h.l3);
     }
 }
