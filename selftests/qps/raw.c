@@ -35,19 +35,33 @@ struct raw {
 	struct buf b;
 };
 
-static struct raw raw_new(struct dev *d)
+/* From RESET to RTR, where it receives. */
+static void bring_up(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = PORT };
+
+	REQUIRE_OK(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PORT));
+	REQUIRE_OK(set_state(qp, IBV_QPS_RTR));
+}
+
+/* A QP in RTS; @cq: where it receives, NULL: a new one. */
+static struct raw raw_new_at(struct dev *d, struct ibv_cq *cq)
 {
 	struct qp_opts o = QP_OPTS;
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = PORT };
 	struct raw r = { .d = d };
 
 	o.type = IBV_QPT_RAW_PACKET;
+	o.recv_cq = cq;
 	r.e = end_new(d, &o);
 	r.b = buf_new(d->pd, 4096, LOCAL);
-	REQUIRE_OK(ibv_modify_qp(r.e.qp, &a, IBV_QP_STATE | IBV_QP_PORT));
-	REQUIRE_OK(set_state(r.e.qp, IBV_QPS_RTR));
+	bring_up(r.e.qp);
 	REQUIRE_OK(set_state(r.e.qp, IBV_QPS_RTS));
 	return r;
+}
+
+static struct raw raw_new(struct dev *d)
+{
+	return raw_new_at(d, NULL);
 }
 
 static void raw_recv(struct raw *r, uint64_t id)
@@ -88,10 +102,7 @@ static bool arrives(struct raw *from, struct raw *to)
 		return true;
 	}
 	REQUIRE_OK(set_state(to->e.qp, IBV_QPS_RESET));	/* takes the WR back */
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = PORT };
-
-	REQUIRE_OK(ibv_modify_qp(to->e.qp, &a, IBV_QP_STATE | IBV_QP_PORT));
-	REQUIRE_OK(set_state(to->e.qp, IBV_QPS_RTR));
+	bring_up(to->e.qp);
 	return false;
 }
 
@@ -257,22 +268,15 @@ TEST(tag, "raw: an extended CQ has the tag of the rule")
 	struct dev *d = dev_open_qhca();
 	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 16, .wc_flags = IBV_WC_EX_WITH_FLOW_TAG };
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(d->ctx, &cq_attr);
-	struct raw tx = raw_new(d), rx = { .d = d };
+	struct raw tx = raw_new(d), rx;
 	struct ibv_flow_spec_action_tag spec = {
 		.type = IBV_FLOW_SPEC_ACTION_TAG, .size = sizeof(spec), .tag_id = TAG,
 	};
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = PORT };
 	struct ibv_poll_cq_attr poll = {};
 	struct rule rule = rule_new();
-	struct qp_opts o = QP_OPTS;
 
 	REQUIRE(cq);
-	o.type = IBV_QPT_RAW_PACKET;
-	o.recv_cq = ibv_cq_ex_to_cq(cq);
-	rx.e = end_new(d, &o);
-	rx.b = buf_new(d->pd, 4096, LOCAL);
-	REQUIRE_OK(ibv_modify_qp(rx.e.qp, &a, IBV_QP_STATE | IBV_QP_PORT));
-	REQUIRE_OK(set_state(rx.e.qp, IBV_QPS_RTR));
+	rx = raw_new_at(d, ibv_cq_ex_to_cq(cq));
 	match_dmac(&rule);
 	rule_add(&rule, &spec, sizeof(spec));
 	must(&rx, &rule);
