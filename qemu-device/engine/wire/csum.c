@@ -41,13 +41,46 @@ uint32_t vhca_csum_pseudo(const uint8_t *ip, bool ipv4, unsigned proto,
            (uint32_t)len;
 }
 
+/* Return the length of the header of TCP or UDP, or 0 for other protocols. */
+static size_t l4_header_len(unsigned proto)
+{
+    return proto == IP_PROTO_TCP ? TCP_LEN :
+           proto == IP_PROTO_UDP ? UDP_LEN : 0;
+}
+
+/* Whether an IPv4 packet is whole; if so, get the lengths of header and all. */
+static bool is_ipv4(const uint8_t *ip, size_t len, size_t *hdr, size_t *total)
+{
+    if (len < IPV4_LEN || ip[0] >> 4 != 4) {
+        return false;
+    }
+    *hdr = (ip[0] & 0xfu) * 4;
+    *total = get_be16(ip + 2);
+    return *hdr >= IPV4_LEN && *total >= *hdr && *total <= len;
+}
+
+static bool is_ipv4_fragment(const uint8_t *ip)
+{
+    return get_be16(ip + 6) & 0x3fff;
+}
+
+/* Whether an IPv6 packet is whole; if so, get the length behind its header. */
+static bool is_ipv6(const uint8_t *ip, size_t len, size_t *payload)
+{
+    if (len < IPV6_LEN || ip[0] >> 4 != 6) {
+        return false;
+    }
+    *payload = get_be16(ip + 4);
+    return *payload <= len - IPV6_LEN;
+}
+
 /* Check TCP or UDP at @l4, which the IP header at @ip is for. */
 static bool verify_l4(const uint8_t *ip, bool ipv4, const uint8_t *l4,
                       size_t len, unsigned proto)
 {
-    size_t need = proto == IP_PROTO_UDP ? UDP_LEN : TCP_LEN;
+    size_t need = l4_header_len(proto);
 
-    if ((proto != IP_PROTO_TCP && proto != IP_PROTO_UDP) || len < need) {
+    if (!need || len < need) {
         return false;
     }
     if (proto == IP_PROTO_UDP) {
@@ -67,14 +100,9 @@ static bool verify_ipv4(const uint8_t *ip, size_t len)
 {
     size_t hdr, total;
 
-    if (len < IPV4_LEN || ip[0] >> 4 != 4) {
-        return false;
-    }
-    hdr = (ip[0] & 0xfu) * 4;
-    total = get_be16(ip + 2);
-    if (hdr < IPV4_LEN || total < hdr || total > len ||
+    if (!is_ipv4(ip, len, &hdr, &total) ||
         vhca_csum_fold(vhca_csum_add(0, ip, hdr)) != 0 ||
-        get_be16(ip + 6) & 0x3fff) {
+        is_ipv4_fragment(ip)) {
         return false;           /* a fragment has no checksum of its own */
     }
     return verify_l4(ip, true, ip + hdr, total - hdr, ip[9]);
@@ -84,14 +112,8 @@ static bool verify_ipv6(const uint8_t *ip, size_t len)
 {
     size_t payload;
 
-    if (len < IPV6_LEN || ip[0] >> 4 != 6) {
-        return false;
-    }
-    payload = get_be16(ip + 4);
-    if (payload > len - IPV6_LEN) {
-        return false;
-    }
-    return verify_l4(ip, false, ip + IPV6_LEN, payload, ip[6]);
+    return is_ipv6(ip, len, &payload) &&
+           verify_l4(ip, false, ip + IPV6_LEN, payload, ip[6]);
 }
 
 bool vhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
@@ -113,11 +135,11 @@ bool vhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
 static void fill_l4(uint8_t *ip, bool ipv4, uint8_t *l4, size_t len,
                     unsigned proto)
 {
-    size_t need = proto == IP_PROTO_UDP ? UDP_LEN : TCP_LEN;
+    size_t need = l4_header_len(proto);
     size_t at = proto == IP_PROTO_UDP ? 6 : 16;
     uint16_t csum;
 
-    if ((proto != IP_PROTO_TCP && proto != IP_PROTO_UDP) || len < need) {
+    if (!need || len < need) {
         return;
     }
     put_be16(l4 + at, 0);
@@ -128,14 +150,14 @@ static void fill_l4(uint8_t *ip, bool ipv4, uint8_t *l4, size_t len,
 
 static void fill_ipv4(uint8_t *ip, size_t len)
 {
-    size_t hdr = (ip[0] & 0xfu) * 4, total = get_be16(ip + 2);
+    size_t hdr, total;
 
-    if (ip[0] >> 4 != 4 || hdr < IPV4_LEN || total < hdr || total > len) {
+    if (!is_ipv4(ip, len, &hdr, &total)) {
         return;
     }
     put_be16(ip + 10, 0);
     put_be16(ip + 10, vhca_csum_fold(vhca_csum_add(0, ip, hdr)));
-    if (!(get_be16(ip + 6) & 0x3fff)) {
+    if (!is_ipv4_fragment(ip)) {
         fill_l4(ip, true, ip + hdr, total - hdr, ip[9]);
     }
 }
@@ -143,15 +165,15 @@ static void fill_ipv4(uint8_t *ip, size_t len)
 void vhca_csum_fill(uint8_t *frame, size_t len)
 {
     struct frame_headers h;
+    size_t payload;
     uint8_t *ip;
 
     vhca_frame_parse(&h, frame, len);
     ip = frame + h.l3;
     len -= h.l3;
-    if (h.type == ETHERTYPE_IPV4 && len >= IPV4_LEN) {
+    if (h.type == ETHERTYPE_IPV4) {
         fill_ipv4(ip, len);
-    } else if (h.type == ETHERTYPE_IPV6 && len >= IPV6_LEN &&
-               ip[0] >> 4 == 6 && get_be16(ip + 4) <= len - IPV6_LEN) {
-        fill_l4(ip, false, ip + IPV6_LEN, get_be16(ip + 4), ip[6]);
+    } else if (h.type == ETHERTYPE_IPV6 && is_ipv6(ip, len, &payload)) {
+        fill_l4(ip, false, ip + IPV6_LEN, payload, ip[6]);
     }
 }
