@@ -86,6 +86,7 @@ QHCA_ASSERT_SIZE(struct qhca_create_qp, 80);
 #define QHCA_QP_SQ_PSN			0x00010000
 #define QHCA_QP_MAX_DEST_RD_ATOMIC	0x00020000
 #define QHCA_QP_DEST_QPN		0x00100000
+#define QHCA_QP_RATE_LIMIT		0x02000000	/* needs QHCA_CAP_CONGESTION */
 
 /* struct qhca_qp_attr - attributes of a QP, with the values of struct ib_qp_attr. */
 struct qhca_qp_attr {
@@ -107,7 +108,8 @@ struct qhca_qp_attr {
 	__u8	rnr_retry;
 	__u8	en_sqd_async_notify;
 	__u8	port;
-	__u8	rsvd[9];
+	__u8	rsvd[5];
+	__le32	rate_limit;	/* kbit/s; 0: none */
 };
 QHCA_ASSERT_SIZE(struct qhca_qp_attr, 80);
 QHCA_ASSERT_OFFSET(struct qhca_qp_attr, state, 60);

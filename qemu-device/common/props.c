@@ -9,6 +9,7 @@
 #define QHCA_MAX_CMD_TIMEOUT_MS (10 * 60 * 1000)
 #define QHCA_MAX_DM (1u << 30)
 #define QHCA_MAX_BANDWIDTH 100000   /* the port's speed */
+#define TIMER_SLACK_NS 200000  /* a busy host is often later than that */
 
 static bool is_power_of_two(uint64_t value)
 {
@@ -70,6 +71,7 @@ struct qhca_engine_config qhca_props_config(const struct qhca_props *p,
         .cmd_timeout_ms = p->cmd_timeout_ms,
         .cpu_share = p->cpu_share < 100 ? p->cpu_share : 0,
         .bandwidth = p->bandwidth,
+        .timer_slack = TIMER_SLACK_NS,
         .mw_2a = p->mw2a,
         .frames = p->frames || p->loopback_capture,
         .guest_faults = p->guest_faults,

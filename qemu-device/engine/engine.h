@@ -137,6 +137,8 @@ struct qhca_engine_ops {
  * @cpu_share: percent of a host CPU's time that the device may work, reckoned
  *             in units of work, see Documentation/bounds.rst; 0: no limit
  * @bandwidth: Mbit/s of frames sent, to the network or looped back; 0: no limit
+ * @timer_slack: ns that ops->set_timer may be late: rates are held on average,
+ *               and packets may leave earlier by that much
  * @mw_2a: memory windows of type 2 are of type 2A, not 2B
  * @frames: packets between QPs of this port or a neighbour become frames, too;
  *          if not, they are copied directly where that is possible
@@ -154,6 +156,7 @@ struct qhca_engine_config {
     unsigned cmd_timeout_ms;
     unsigned cpu_share;
     unsigned bandwidth;
+    unsigned timer_slack;
     bool mw_2a;
     bool frames;
     bool removable;

@@ -10,7 +10,7 @@ header in which the rows of its .def files are expanded; scripts/docs/layout.py 
 import os
 import re
 
-HEADERS = ("base.h", "regs.h", "mr.h", "queues.h", "qp.h", "cmd.h")
+HEADERS = ("base.h", "regs.h", "mr.h", "queues.h", "qp.h", "congestion.h", "cmd.h")
 INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                        "..", "..", "include", "qhca")
 

@@ -25,12 +25,13 @@ ROWS = {
     "ACCESS_": r"0x{value:02x}\s+{name}\s",
     "FATAL_": r"{value}\s+{name}\s",
     "CNT_": r"{value}\s+{name}\s",
+    "CC_": r"{value}\s+{name}\s",
 }
 # Constants with the same prefix that are no rows.
 OTHER = {"REG_MR", "DB_CAPS_PAGES", "DB_CAPS_LOG_STRIDE", "DB_LOG_STRIDE_MAX",
          "DB_PAGE_SIZE", "DB_OBJ", "DB_SOLICITED",
          "DB_INDEX", "DB_KIND", "CMD_CAPS_LOG_MAX", "ACCESS_MASK", "FATAL_NONE",
-         "CNT_MAX", "WR_MAX"}
+         "CNT_MAX", "WR_MAX", "CC_MAX"}
 CQE_FLAGS = ("SQ", "GRH", "IMM", "INV", "SOLICITED", "IPV4", "VLAN", "SRQ",
              "CSUM_OK", "XRC", "HASH", "HASH_L4")
 # These are in a sentence, or in a row of something else; hexadecimal from 16 on.

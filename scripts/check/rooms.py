@@ -25,8 +25,8 @@ ENGINE = os.path.join(TOP, 'qemu-device/engine')
 TESTS = os.path.join(TOP, 'qemu-device/tests')
 DRIVER = os.path.join(TOP, 'drivers/net/ethernet/qhca')
 # From the bottom layer up; Documentation/architecture.rst says what each is for.
-ROOMS = ('.', 'wire', 'core', 'shadow', 'faults', 'memory', 'events', 'port', 'qp', 'rq',
-         'requester', 'responder', 'link', 'eth', 'raw', 'qps', 'cmd', 'device')
+ROOMS = ('.', 'wire', 'core', 'shadow', 'faults', 'memory', 'events', 'port', 'congestion',
+         'qp', 'rq', 'requester', 'responder', 'link', 'eth', 'raw', 'qps', 'cmd', 'device')
 # What QEMU and the tests may include.
 PUBLIC = {'engine.h', 'trace.def'}
 # Pointers by which a room calls what it does not know: timers that are due, which only the run

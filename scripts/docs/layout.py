@@ -24,7 +24,8 @@ sys.dont_write_bytecode = True
 sys.path.append(os.path.join(TOP, 'qemu-device/qtest'))
 import contract
 
-HEADERS = ('base.h', 'regs.h', 'cmd.h', 'flow.h', 'mr.h', 'qp.h', 'queues.h', 'counters.h')
+HEADERS = ('base.h', 'regs.h', 'cmd.h', 'flow.h', 'mr.h', 'qp.h', 'queues.h', 'counters.h',
+           'congestion.h')
 SPEC = 'Documentation/hardware.rst'
 
 # The tables of SPEC with offsets and sizes, by the title of their last column. Those

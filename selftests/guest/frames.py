@@ -142,8 +142,8 @@ def flows(interface, address, count):
 # For QP 1: the counter it goes to, and what is wrong with it.
 SEND, CNP = 0x64, 0x81
 HOSTILE = [
-    ('rx_cnp', {'opcode': CNP}),
-    ('rx_ecn_marked', {'tclass': 0x03}),
+    ('rp_cnp_ignored', {'opcode': CNP}),
+    ('np_ecn_marked_roce_packets', {'tclass': 0x03}),
     ('rx_icrc', {'icrc': 1}),
     ('rx_malformed', {'version': 1}),
     ('rx_malformed', {'opcode': CNP, 'length': 12}),

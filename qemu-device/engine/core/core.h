@@ -51,6 +51,7 @@ struct qhca_engine {
     struct vhca_memory *memory;
     struct vhca_events *events;
     struct vhca_port *port;
+    struct vhca_congestion *congestion;
     struct vhca_qps *qps;
     struct vhca_rqs *rqs;
     struct vhca_eth *eth;

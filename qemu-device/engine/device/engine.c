@@ -16,6 +16,7 @@ struct house {
     struct vhca_memory memory;
     struct vhca_events events;
     struct vhca_port port;
+    struct vhca_congestion congestion;
     struct vhca_qps qps;
     struct vhca_rqs rqs;
     struct vhca_eth eth;
@@ -110,8 +111,8 @@ static const struct vhca_room device_room = {
 /* Created in this order, reset and freed in the reverse one. */
 const struct vhca_room *const vhca_rooms[] = {
     &vhca_core_room, &vhca_faults_room, &vhca_memory_room, &vhca_events_room,
-    &vhca_rq_room, &vhca_port_room, &vhca_qp_room, &vhca_eth_room,
-    &vhca_raw_room, &vhca_qps_room, &device_room, NULL
+    &vhca_rq_room, &vhca_port_room, &vhca_congestion_room, &vhca_qp_room,
+    &vhca_eth_room, &vhca_raw_room, &vhca_qps_room, &device_room, NULL
 };
 
 #define NUM_ROOMS   (ARRAY_SIZE(vhca_rooms) - 1)
@@ -159,6 +160,7 @@ static struct qhca_engine *build(void)
     h->engine.memory = &h->memory;
     h->engine.events = &h->events;
     h->engine.port = &h->port;
+    h->engine.congestion = &h->congestion;
     h->engine.qps = &h->qps;
     h->engine.rqs = &h->rqs;
     h->engine.eth = &h->eth;

@@ -179,7 +179,7 @@ static void walk_state(struct vhca_snap *s)
 void vhca_device_walk(struct vhca_snap *s)
 {
     const struct vhca_snap_ref timers[] = {
-        vhca_cq_timer_ref, vhca_requester_timer_ref
+        vhca_cq_timer_ref, vhca_requester_timer_ref, vhca_qp_gate_ref
     };
     struct vhca_device *d = s->e->device;
 

@@ -55,6 +55,7 @@ enum vhca_fault_action {
     QHCA_FAULT_REORDER,
     QHCA_FAULT_CORRUPT,         /* enum vhca_fault_damage */
     QHCA_FAULT_WRONG_PSN,       /* difference */
+    QHCA_FAULT_MARK,            /* ECN bits */
     QHCA_FAULT_NAK,             /* AETH syndrome */
     QHCA_FAULT_RAISE,           /* enum qhca_event, of the QP */
     QHCA_FAULT_FAIL,            /* enum qhca_cqe_status or qhca_cmd_status */
@@ -228,6 +229,7 @@ struct vhca_fault_name {
 };
 
 extern const struct vhca_fault_name vhca_fault_damages[];
+extern const struct vhca_fault_name vhca_fault_marks[];
 extern const struct vhca_fault_name vhca_fault_naks[];
 extern const struct vhca_fault_name vhca_fault_qp_events[];
 extern const struct vhca_fault_name vhca_fault_cqe_statuses[];

@@ -48,6 +48,11 @@ const struct vhca_fault_name vhca_fault_damages[] = {
     { NULL, 0 }
 };
 
+const struct vhca_fault_name vhca_fault_marks[] = {
+    { "ce", IP_ECN_CE },
+    { NULL, 0 }
+};
+
 const struct vhca_fault_name vhca_fault_naks[] = {
     { "rnr", AETH_RNR_NAK },
     { "psn_seq_err", AETH_NAK_SEQ },

@@ -165,6 +165,10 @@ unsigned vhca_fault_act(struct qhca_engine *e, struct vhca_fault_frame *f,
     case QHCA_FAULT_WRONG_PSN:
         move_psn(f, p, f->does.value);
         return 1;
+    case QHCA_FAULT_MARK:
+        roce_set_ecn(f->frame + (p->ip - f->frame), p->ipv4,
+                     (uint8_t)f->does.value);
+        return 1;
     default:
         return 1;
     }

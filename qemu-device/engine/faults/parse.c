@@ -54,6 +54,7 @@ static const struct vhca_fault_word words[] = {
     DOES("reorder", PACKETS, REORDER, NOTHING, 0),
     DOES("corrupt", PACKETS, CORRUPT, NAME, .names = vhca_fault_damages),
     DOES("wrong-psn", PACKETS, WRONG_PSN, NUMBER, .min = 1, .max = PSN_MASK),
+    DOES("mark", PACKETS, MARK, NAME, .names = vhca_fault_marks),
     DOES("nak", AT(RX), NAK, NAME, .names = vhca_fault_naks),
     DOES("event", QPS, RAISE, NAME, .names = vhca_fault_qp_events),
     DOES("fail", AT(CQE), FAIL, NAME, .names = vhca_fault_cqe_statuses),
@@ -66,7 +67,7 @@ static const struct vhca_fault_word words[] = {
     DOES("remove", OWN_WAY, REMOVE, NOTHING, 0),
 };
 
-_Static_assert(ARRAY_SIZE(words) <= 32, "too many words for parser.said");
+_Static_assert(ARRAY_SIZE(words) <= 64, "too many words for parser.said");
 
 static const char *const point_name[] = {
     [QHCA_FAULT_TX] = "tx",
@@ -82,7 +83,7 @@ struct parser {
     const char *text, *no_remove;
     struct qhca_fault_error *err;
     struct vhca_fault_rule *rule;   /* being read */
-    uint32_t said;                  /* its words so far, a bit each */
+    uint64_t said;                  /* its words so far, a bit each */
     uint64_t seed;
 };
 
@@ -196,12 +197,12 @@ static bool read_word(struct parser *p, struct vhca_fault_span word)
     const char *equals = memchr(word.at, '=', span_len(&word));
     struct vhca_fault_span name = { word.at, equals ? equals : word.end };
     const struct vhca_fault_word *w = find_word(p, &name);
-    uint32_t bit;
+    uint64_t bit;
 
     if (!w) {
         return false;
     }
-    bit = 1u << (w - words);
+    bit = 1ull << (w - words);
     if (p->said & bit) {
         return wrong(p, word.at, "%s is given twice", w->name);
     }

@@ -67,21 +67,28 @@ static void drop(struct qhca_engine *e, const struct vhca_qp *qp,
     vhca_packet_drop(e, qp, p, why);
 }
 
-/* Count @n packets taken, @len bytes in all. */
-static void count_taken(struct qhca_engine *e, const struct vhca_qp *qp,
-                        uint8_t tclass, uint32_t n, size_t len)
+/*
+ * Count @n packets taken, @len bytes in all. If the network has marked them,
+ * tell the peer, but do not answer notifications with notifications.
+ */
+static void count_taken(struct qhca_engine *e, struct vhca_qp *qp,
+                        uint8_t opcode, uint8_t tclass, uint32_t n, size_t len)
 {
     vhca_count_qp(e, qp, QHCA_CNT_RX_PKTS, n);
     vhca_count_qp(e, qp, QHCA_CNT_RX_BYTES, len);
     if ((tclass & IP_ECN_MASK) == IP_ECN_CE) {
-        vhca_count_qp(e, qp, QHCA_CNT_RX_ECN_MARKED, n);
+        vhca_count_qp(e, qp, QHCA_CNT_NP_ECN_MARKED, n);
+        if (opcode != ROCE_CNP && !vhca_qp_is(qp, QHCA_DATAGRAM) &&
+            vhca_gate_marked(e, &qp->gate)) {
+            vhca_qp_schedule(e, qp);
+        }
     }
 }
 
-static void accept(struct qhca_engine *e, const struct vhca_qp *qp,
+static void accept(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct roce_packet *p, size_t len)
 {
-    count_taken(e, qp, p->tclass, p->num_psn, len);
+    count_taken(e, qp, p->opcode, p->tclass, p->num_psn, len);
     vhca_trace_rx(e, qp->qpn, p->opcode, p->psn);
 }
 
@@ -124,18 +131,27 @@ static enum qhca_counter frame_not_taken(const struct qhca_engine *e,
     return why == QHCA_CNT_MAX ? sender_wrong(e, qp, p) : why;
 }
 
+/*
+ * A congestion notification: the peer got a packet of this QP that the network
+ * had marked. It changes the QP's rate and nothing else (E-041). Anybody can
+ * say that a datagram was marked, so that does not slow down the others.
+ */
+static void take_cnp(struct qhca_engine *e, struct vhca_qp *qp)
+{
+    bool slower = !vhca_qp_is(qp, QHCA_DATAGRAM) &&
+                  vhca_gate_cnp(e, &qp->gate);
+
+    vhca_count_qp(e, qp, slower ? QHCA_CNT_RP_CNP_HANDLED :
+                                  QHCA_CNT_RP_CNP_IGNORED, 1);
+}
+
 static void execute(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct roce_packet *p)
 {
     uint32_t tail = qp->rsp.q_tail;
 
     if (roce_opcode(p->opcode)->op == OP_CNP) {
-        /*
-         * A congestion notification: the peer got a packet of this QP that the
-         * network had marked. There is no rate control to tell, so it is
-         * counted and touches nothing of the QP (E-041).
-         */
-        vhca_count_qp(e, qp, QHCA_CNT_RX_CNP, 1);
+        take_cnp(e, qp);
     } else if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
         /* Only reliable services have responses. */
         vhca_completer_rx(e, qp, p);
@@ -190,6 +206,10 @@ static void deliver(struct qhca_engine *e, struct vhca_qp *qp,
 static uint32_t execute_across(struct qhca_engine *e, struct vhca_qp *qp,
                                const struct roce_packet *p)
 {
+    if (roce_opcode(p->opcode)->op == OP_CNP) {
+        take_cnp(e, qp);
+        return 1;
+    }
     if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
         return vhca_completer_rx(e, qp, p);
     }
@@ -218,7 +238,7 @@ void vhca_link_cross(struct qhca_engine *e, const struct vhca_qp *by,
     vhca_pace_take(&e->port->pace, e->now, len);
     vhca_count_sent(e, by, n, len);
     if (why == QHCA_CNT_MAX) {
-        count_taken(at, qp, p->tclass, n, len);
+        count_taken(at, qp, p->opcode, p->tclass, n, len);
     } else {
         drop(at, qp, p, why);
     }
@@ -283,7 +303,7 @@ void vhca_link_ack(struct qhca_engine *e, struct vhca_qp *qp,
         return;
     }
     vhca_trace_rx(e, qp->qpn, opcode, psn);
-    count_taken(e, qp, av->tclass, 1, len);
+    count_taken(e, qp, opcode, av->tclass, 1, len);
     vhca_completer_ack(e, qp, psn);
 }
 

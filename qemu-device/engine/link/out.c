@@ -9,12 +9,14 @@
 #include "link.h"
 
 /*
- * Return how many packets may cross at once: with a limit of the bandwidth
- * every packet waits for room, and fault rules look at each.
+ * Return how many packets may cross at once: with a limit of the bandwidth or
+ * the rate every packet waits for its time, and fault rules look at each.
  */
-static uint32_t at_once(const struct qhca_engine *e, const struct vhca_way *way)
+static uint32_t at_once(const struct qhca_engine *e, const struct vhca_qp *qp,
+                        const struct vhca_way *way)
 {
-    return e->cfg.bandwidth || vhca_faults_between(e, way->at) ? 1 : QHCA_SPAN;
+    return e->cfg.bandwidth || vhca_faults_between(e, way->at) ||
+           vhca_gate_paces(&qp->gate, way->av->static_rate) ? 1 : QHCA_SPAN;
 }
 
 /* Fill in the addresses, which only the receiver of a frame sees. */
@@ -45,6 +47,9 @@ static void open_burst(const struct qhca_engine *e, const struct vhca_qp *qp,
     p->vlan = way->local->vlan;
     p->ipv4 = way->local->ipv4;
     p->tclass = way->av->tclass;
+    if (vhca_cc(e, QHCA_CC_RP_ENABLE) && !(p->tclass & IP_ECN_MASK)) {
+        p->tclass |= IP_ECN_ECT0;
+    }
     p->dest_qp = way->dest_qp;
     p->pkey = PKEY_DEFAULT;
     p->num_psn = 1;
@@ -133,30 +138,75 @@ static void move(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
+/* What has been sent delays what the QP sends next. */
+static void pay(struct qhca_engine *e, struct vhca_qp *qp,
+                const struct vhca_way *way, const struct vhca_burst *burst)
+{
+    if (vhca_gate_paces(&qp->gate, way->av->static_rate)) {
+        vhca_gate_charge(e, &qp->gate, vhca_static_rate(way->av->static_rate),
+                         (uint32_t)roce_frames_len(&burst->p));
+    }
+}
+
 /* ---- answers ---- */
+
+/* Tell the peer that the network has marked what it sent (E-040). */
+static void notify(struct qhca_engine *e, struct vhca_qp *qp,
+                   const struct vhca_way *way, struct vhca_burst *burst)
+{
+    open_burst(e, qp, way, burst);
+    burst->p.opcode = ROCE_CNP;
+    burst->p.tclass = (uint8_t)(vhca_cc(e, QHCA_CC_NP_DSCP) << IP_DSCP_SHIFT |
+                                IP_ECN_ECT0);
+    memset(vhca_burst_payload(burst, CNP_LEN), 0, CNP_LEN);
+    move(e, qp, way, burst);
+    vhca_count_qp(e, qp, QHCA_CNT_NP_CNP_SENT, 1);
+    qp->gate.cnp_owed = false;
+}
 
 static void answer(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct vhca_way *way, struct vhca_burst *burst)
 {
+    bool data;
+
     open_burst(e, qp, way, burst);
-    if (!vhca_response_next(e, qp, at_once(e, way), burst)) {
+    if (!vhca_response_next(e, qp, at_once(e, qp, way), burst)) {
         return;
     }
+    data = vhca_response_is_data(qp);
     if (burst->fatal) {
         /* The event of the error must precede the NAK. */
         vhca_response_sent(e, qp, burst);
         move(e, qp, way, burst);
-    } else {
-        move(e, qp, way, burst);
-        vhca_response_sent(e, qp, burst);
+        return;
     }
+    move(e, qp, way, burst);
+    if (data) {
+        pay(e, qp, way, burst);
+    }
+    vhca_response_sent(e, qp, burst);
+}
+
+/*
+ * READ data, like requests, wait at the gate, and leave room for the ACKs of
+ * other QPs.
+ */
+static bool may_answer(struct qhca_engine *e, struct vhca_qp *qp,
+                       const struct vhca_way *way)
+{
+    return (!vhca_response_is_data(qp) || vhca_gate_open(e, &qp->gate)) &&
+           vhca_way_room(e, qp, way, vhca_response_is_data(qp) ?
+                                     QHCA_TX_RESERVE / 2 : 0);
 }
 
 static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct vhca_way *way, struct vhca_burst *burst)
 {
+    if (qp->gate.cnp_owed && vhca_way_room(e, qp, way, 0)) {
+        notify(e, qp, way, burst);
+    }
     while (vhca_may_go_on(e) && vhca_response_ready(qp) &&
-           vhca_way_room(e, qp, way, vhca_response_reserve(qp))) {
+           may_answer(e, qp, way)) {
         answer(e, qp, way, burst);
     }
 }
@@ -171,10 +221,11 @@ static bool request(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct vhca_way *way, struct vhca_burst *burst)
 {
     open_burst(e, qp, way, burst);
-    if (!vhca_requester_next(e, qp, at_once(e, way), burst)) {
+    if (!vhca_requester_next(e, qp, at_once(e, qp, way), burst)) {
         return false;
     }
     move(e, qp, way, burst);
+    pay(e, qp, way, burst);
     vhca_requester_sent(e, qp, &burst->p);
     return true;
 }
@@ -190,7 +241,8 @@ static void send_requests(struct qhca_engine *e, struct vhca_qp *qp,
 
             vhca_way_to(e, qp, &wr->ud.av, wr->ud.qpn, way);
         }
-        if (!vhca_way_room(e, qp, way, QHCA_TX_RESERVE) ||
+        if (!vhca_gate_open(e, &qp->gate) ||
+            !vhca_way_room(e, qp, way, QHCA_TX_RESERVE) ||
             !request(e, qp, way, burst)) {
             break;
         }
@@ -209,7 +261,7 @@ static void ask(struct qhca_engine *e, struct vhca_qp *qp,
     struct qhca_engine *at = way->at;
     struct vhca_qp *peer = way->peer;
 
-    if (peer->rsp.ack_owed && at_once(e, way) > 1 && !at->cfg.bandwidth &&
+    if (peer->rsp.ack_owed && at_once(e, qp, way) > 1 && !at->cfg.bandwidth &&
         vhca_running(e) && vhca_way_across(e, way)) {
         vhca_link_ack(e, qp, way, vhca_response_take_ack(at, peer));
     }

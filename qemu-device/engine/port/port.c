@@ -90,7 +90,7 @@ int vhca_do_query_port(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (le32toh(c->cmd->obj.obj) != PORT_NUMBER) {
         return QHCA_ERR_PARAM;
     }
-    out->speed = htole32(e->cfg.bandwidth ? e->cfg.bandwidth : QHCA_PORT_SPEED);
+    out->speed = htole32(vhca_port_speed(e));
     out->link_up = e->port->link;
     out->max_mtu = htole32(QHCA_ETH_MTU_MAX);
     out->mtu = htole32(e->port->mtu);

@@ -106,6 +106,12 @@ uint32_t vhca_port_path_mtu(const struct qhca_engine *e);
 /* Whether frames are sent and received: enabled, and there is a carrier. */
 bool vhca_port_up(const struct qhca_engine *e);
 
+/* Return the speed of the port in Mbit/s. */
+static inline uint32_t vhca_port_speed(const struct qhca_engine *e)
+{
+    return e->cfg.bandwidth ? e->cfg.bandwidth : QHCA_PORT_SPEED;
+}
+
 /* Whether the operator's limit of the bandwidth allows a frame now. */
 static inline bool vhca_port_open(const struct qhca_engine *e)
 {

@@ -111,6 +111,7 @@ void vhca_qp_error(struct qhca_engine *e, struct vhca_qp *qp, unsigned event)
     vhca_trace_qp_state(e, qp->qpn, qp->state, QHCA_QPS_ERR);
     qp->state = QHCA_QPS_ERR;
     vhca_timer_cancel(e, &qp->req.timer);
+    vhca_timer_cancel(e, &qp->gate.timer);
     qp->sqd_notify = false;
     qp->last_wqe_owed = vhca_qp_shares_rq(qp);
     qp->rsp.q_head = qp->rsp.q_tail;
@@ -150,6 +151,11 @@ void vhca_qp_page_fault(struct qhca_engine *e, struct vhca_qp *qp,
         f->told = e->now;
         vhca_event(e, &qp->async, QHCA_EVENT_PAGE_FAULT);
     }
+}
+
+void vhca_qp_gate_due(struct qhca_engine *e, struct vhca_timer *t)
+{
+    vhca_qp_schedule(e, container_of(t, struct vhca_qp, gate.timer));
 }
 
 /* States in which a doorbell means anything. */
@@ -226,7 +232,7 @@ static bool init(struct qhca_engine *e)
 {
     return lines_init(&e->qps->ready, e->cfg.num_uars) &&
            lines_init(&e->qps->tx_wait, e->cfg.num_uars) &&
-           vhca_timers_provide(e, e->cfg.max_qp) &&
+           vhca_timers_provide(e, 2 * e->cfg.max_qp) &&
            vhca_table_init(&e->qps->cntset, e, QHCA_MAX_CNTSET) &&
            vhca_table_init(&e->qps->table, e, e->cfg.max_qp);
 }

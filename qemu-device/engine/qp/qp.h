@@ -11,7 +11,7 @@
 #define QHCA_ENGINE_QP_H
 
 #include "../faults/faults.h"
-#include "../port/port.h"
+#include "../congestion/congestion.h"
 #include "burst.h"
 #include "half.h"
 #include "kind.h"
@@ -72,6 +72,7 @@ struct vhca_qp {
     struct vhca_wq sq;
     struct vhca_requester req;
     struct vhca_responder rsp;
+    struct vhca_gate gate;      /* for packets with data */
     struct vhca_page_fault fault[QHCA_PAGE_KINDS];
 };
 
@@ -126,6 +127,8 @@ void vhca_qp_error(struct qhca_engine *e, struct vhca_qp *qp, unsigned event);
 void vhca_qp_page_fault(struct qhca_engine *e, struct vhca_qp *qp,
                         enum qhca_page_fault_kind kind, uint32_t at,
                         uint8_t why);
+/* The function of gate.timer: let the QP go on. */
+void vhca_qp_gate_due(struct qhca_engine *e, struct vhca_timer *t);
 /* Raise SQ_DRAINED if it is owed and the send queue is quiet. */
 void vhca_qp_check_drained(struct qhca_engine *e, struct vhca_qp *qp);
 /* The doorbells of the send and the receive queue. */
@@ -219,6 +222,8 @@ void vhca_cntset_bind(struct vhca_qp *qp, struct vhca_cntset *set);
 #define QHCA_SNAP_ODP   2u
 /* The one that introduced flow rules. */
 #define QHCA_SNAP_FLOWS 3u
+/* The one that introduced rates. */
+#define QHCA_SNAP_RATES 4u
 
 /*
  * Walk over a queue; the caller checks its parameters. On load @wq is empty
@@ -231,6 +236,7 @@ void vhca_cntsets_walk(struct vhca_snap *s);
 /* For struct vhca_snap_ref: a QP by its number in the table. */
 uint32_t vhca_qp_slot(const struct qhca_engine *e, const void *qp);
 void *vhca_qp_at_slot(struct qhca_engine *e, uint32_t slot);
+extern const struct vhca_snap_ref vhca_qp_gate_ref;
 /* Walk over the lines, after the QPs. */
 void vhca_lines_walk(struct vhca_snap *s);
 

@@ -71,6 +71,11 @@ static const struct vhca_snap_ref tx_wait_ref = {
     "QP", offsetof(struct vhca_qp, tx_wait), vhca_qp_slot, vhca_qp_at_slot, NULL
 };
 
+const struct vhca_snap_ref vhca_qp_gate_ref = {
+    "QP", offsetof(struct vhca_qp, gate.timer), vhca_qp_slot, vhca_qp_at_slot,
+    vhca_qp_gate_due
+};
+
 /* Whether all QPs of the line belong to its page. */
 static bool in_line(const struct vhca_list *head, uint32_t page, size_t off)
 {

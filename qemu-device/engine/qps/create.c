@@ -167,6 +167,7 @@ void vhca_qp_init(struct vhca_qp *qp)
     vhca_list_init(&qp->tx_wait);
     vhca_list_init(&qp->user.windows);
     qp->req.timer.fn = vhca_requester_timeout;
+    qp->gate.timer.fn = vhca_qp_gate_due;
 }
 
 void vhca_qp_enlist(struct qhca_engine *e, struct vhca_qp *qp)
@@ -384,5 +385,5 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 
 const struct vhca_room vhca_qps_room = {
     .reset = reset, .holdings = holdings,
-    .section = "transport", .version = QHCA_SNAP_FLOWS, .walk = vhca_qps_walk,
+    .section = "transport", .version = QHCA_SNAP_RATES, .walk = vhca_qps_walk,
 };

@@ -17,6 +17,7 @@
 #define ANY_TYPE    (CONNECTED | DATAGRAM | TY(RAW))
 #define ANY_STATE   0x7fu
 
+#define RATE        QHCA_QP_RATE_LIMIT
 #define PORT_PKEY   (QHCA_QP_PORT | QHCA_QP_PKEY_INDEX)
 #define RTR_COMMON  (QHCA_QP_AV | QHCA_QP_PATH_MTU | QHCA_QP_DEST_QPN | \
                      QHCA_QP_RQ_PSN)
@@ -24,7 +25,7 @@
 #define RTS_INITIATOR (QHCA_QP_TIMEOUT | QHCA_QP_RETRY_CNT | \
                        QHCA_QP_RNR_RETRY | QHCA_QP_SQ_PSN | \
                        QHCA_QP_MAX_QP_RD_ATOMIC)
-#define RUN_OPT     (QHCA_QP_CUR_STATE | QHCA_QP_ACCESS_FLAGS)
+#define RUN_OPT     (QHCA_QP_CUR_STATE | QHCA_QP_ACCESS_FLAGS | RATE)
 #define SQD_COMMON  (QHCA_QP_PORT | QHCA_QP_AV | QHCA_QP_TIMEOUT | \
                      QHCA_QP_ACCESS_FLAGS | QHCA_QP_PKEY_INDEX)
 #define SQD_INITIATOR (QHCA_QP_RETRY_CNT | QHCA_QP_RNR_RETRY | \
@@ -44,8 +45,9 @@ static const struct {
     { ST(RESET), ST(INIT), TY(GSI), QHCA_QP_PKEY_INDEX | QHCA_QP_QKEY, 0 },
     { ST(RESET), ST(INIT), TY(RAW), QHCA_QP_PORT, 0 },
     { ST(INIT), ST(INIT) | ST(RTR), TY(RAW), 0, 0 },
-    { ST(RTR), ST(RTS), TY(RAW), 0, QHCA_QP_CUR_STATE },
-    { ST(RTS) | ST(SQD) | ST(SQE), ST(RTS), TY(RAW), 0, QHCA_QP_CUR_STATE },
+    { ST(RTR), ST(RTS), TY(RAW), 0, QHCA_QP_CUR_STATE | RATE },
+    { ST(RTS) | ST(SQD) | ST(SQE), ST(RTS), TY(RAW), 0,
+      QHCA_QP_CUR_STATE | RATE },
     { ST(SQD), ST(SQD), TY(RAW), 0, 0 },
     { ST(INIT), ST(INIT), CONNECTED, 0, PORT_PKEY | QHCA_QP_ACCESS_FLAGS },
     { ST(INIT), ST(INIT), TY(UD), 0, PORT_PKEY | QHCA_QP_QKEY },
@@ -62,12 +64,12 @@ static const struct {
       RUN_OPT | QHCA_QP_MIN_RNR_TIMER },
     { ST(RTR), ST(RTS), TY(UC), QHCA_QP_SQ_PSN, RUN_OPT },
     { ST(RTR), ST(RTS), DATAGRAM, QHCA_QP_SQ_PSN,
-      QHCA_QP_CUR_STATE | QHCA_QP_QKEY },
+      QHCA_QP_CUR_STATE | QHCA_QP_QKEY | RATE },
     { ST(RTS) | ST(SQD), ST(RTS), TY(RC) | TY(XRC_TGT), 0,
       RUN_OPT | QHCA_QP_MIN_RNR_TIMER },
     { ST(RTS) | ST(SQD), ST(RTS), TY(UC) | TY(XRC_INI), 0, RUN_OPT },
     { ST(RTS) | ST(SQD) | ST(SQE), ST(RTS), DATAGRAM, 0,
-      QHCA_QP_CUR_STATE | QHCA_QP_QKEY },
+      QHCA_QP_CUR_STATE | QHCA_QP_QKEY | RATE },
     { ST(SQE), ST(RTS), TY(UC), 0, RUN_OPT },
     { ST(RTS), ST(SQD), ANY_TYPE, 0, QHCA_QP_EN_SQD_ASYNC_NOTIFY },
     { ST(SQD), ST(SQD), TY(RC), 0, SQD_COMMON | SQD_INITIATOR | SQD_TARGET },
@@ -142,9 +144,10 @@ static const struct {
     ATTR(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, QHCA_MAX_RD_ATOMIC),
     ATTR(MIN_RNR_TIMER, min_rnr_timer, 31),
     ATTR(DEST_QPN, dest_qpn, 0),
+    ATTR(RATE_LIMIT, rate_limit, 0),
 };
 
-#define ATTRS_KNOWN 0x0013bfffu     /* the bits above, STATE and CUR_STATE */
+#define ATTRS_KNOWN 0x0213bfffu     /* the bits above, STATE and CUR_STATE */
 
 /* Whether the GID is valid, and the peer's is of the same family. */
 static bool av_ok(const struct qhca_engine *e, const struct qhca_av *av)
@@ -225,8 +228,8 @@ static void enter_state(struct qhca_engine *e, struct vhca_qp *qp, uint8_t from,
     vhca_qp_schedule(e, qp);
 }
 
-static void take_attrs(struct vhca_qp *qp, const struct qhca_qp_attr *a,
-                       uint32_t mask)
+static void take_attrs(struct qhca_engine *e, struct vhca_qp *qp,
+                       const struct qhca_qp_attr *a, uint32_t mask)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
         if (mask & attrs[i].bit) {
@@ -238,6 +241,9 @@ static void take_attrs(struct vhca_qp *qp, const struct qhca_qp_attr *a,
     qp->attr.sq_psn &= htole32(PSN_MASK);
     if (mask & QHCA_QP_PATH_MTU) {
         qp->mtu = 128u << a->path_mtu;
+    }
+    if (mask & QHCA_QP_RATE_LIMIT) {
+        vhca_gate_limit(e, &qp->gate, le32toh(qp->attr.rate_limit));
     }
 }
 
@@ -277,7 +283,7 @@ int vhca_do_modify_qp(struct qhca_engine *e, struct vhca_cmd_ctx *ctx)
     if (vhca_qp_draining(qp)) {                 /* */
         return QHCA_ERR_STATE;
     }
-    take_attrs(qp, &a, mask);
+    take_attrs(e, qp, &a, mask);
     enter_state(e, qp, from, to, mask);
     return QHCA_OK;
 }

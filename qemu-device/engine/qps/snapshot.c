@@ -18,7 +18,7 @@ static const struct vhca_snap_field qp_fields[] = {
     QHCA_SNAP_RAW(struct vhca_qp, attr),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_qp, 5024);
+QHCA_SNAP_KNOWS(struct vhca_qp, 5128);
 
 /* ---- the objects it refers to ---- */
 
@@ -111,6 +111,7 @@ static void walk_parts(struct vhca_snap *s, struct vhca_qp *qp)
     if (s->load) {
         qp->mtu = qp->attr.path_mtu ? 128u << qp->attr.path_mtu : 0;
         qp->user.reserved = qp->flags & QHCA_QP_FLAG_RESERVED_LKEY;
+        qp->gate.limit = le32toh(qp->attr.rate_limit);
     }
     walk_refs(s, qp);
     vhca_wq_walk(s, "sq", &qp->sq);
@@ -126,6 +127,9 @@ static void walk_parts(struct vhca_snap *s, struct vhca_qp *qp)
     }
     if (!s->bad) {
         vhca_page_faults_walk(s, qp);
+    }
+    if (!s->bad && s->version >= QHCA_SNAP_RATES) {
+        vhca_gate_walk(s, &qp->gate);
     }
 }
 
@@ -270,6 +274,9 @@ static void check_counts(struct vhca_snap *s)
 void vhca_qps_walk(struct vhca_snap *s)
 {
     vhca_snap_table(s, &s->e->qps->table, &qp_kind);
+    if (s->version >= QHCA_SNAP_RATES) {
+        vhca_congestion_walk(s);
+    }
     if (!s->bad) {
         walk_groups(s);
         if (s->version >= QHCA_SNAP_FLOWS) {
@@ -281,6 +288,11 @@ void vhca_qps_walk(struct vhca_snap *s)
     }
 }
 
+static bool may_send(const struct vhca_qp *qp)
+{
+    return qp->state >= QHCA_QPS_RTR && qp->state != QHCA_QPS_ERR;
+}
+
 void vhca_qps_check_timers(struct vhca_snap *s)
 {
     struct vhca_qp *qp;
@@ -288,6 +300,8 @@ void vhca_qps_check_timers(struct vhca_snap *s)
 
     vhca_table_each(&s->e->qps->table, qp) {
         vhca_snap_check(s, vhca_requester_timer_ok(qp), "timer of a QP");
+        vhca_snap_check(s, !qp->gate.timer.pos || may_send(qp),
+                        "gate of a QP");
     }
     vhca_table_each(&s->e->events->cq, cq) {
         vhca_snap_check(s, !cq->timer.pos == !cq->held, "timer of a CQ");

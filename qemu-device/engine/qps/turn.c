@@ -8,6 +8,7 @@
 void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp)
 {
     vhca_timer_cancel(e, &qp->req.timer);
+    vhca_timer_cancel(e, &qp->gate.timer);
     vhca_list_del(&qp->ready);
     vhca_list_del(&qp->tx_wait);
     if (qp->srq && qp->rsp.rwr.taken) {
@@ -17,7 +18,9 @@ void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp)
     memset(&qp->req, 0, sizeof(qp->req));
     memset(&qp->rsp, 0, sizeof(qp->rsp));
     memset(qp->fault, 0, sizeof(qp->fault));
+    memset(&qp->gate, 0, sizeof(qp->gate));
     qp->req.timer.fn = vhca_requester_timeout;
+    qp->gate.timer.fn = vhca_qp_gate_due;
     qp->sq.pi = qp->sq.next = qp->sq.ci = 0;
     qp->rq.pi = qp->rq.ci = 0;
     qp->rq.rings = false;
@@ -93,13 +96,21 @@ static void flush(struct qhca_engine *e, struct vhca_qp *qp)
     }
 }
 
+/* Whether it has something to send that need not wait at the gate. */
+static bool has_to_send(struct vhca_qp *qp)
+{
+    if (vhca_gate_waits(&qp->gate)) {
+        return qp->gate.cnp_owed || (vhca_response_ready(qp) &&
+                                     !vhca_response_is_data(qp));
+    }
+    return qp->gate.cnp_owed || vhca_response_ready(qp) ||
+           vhca_requester_ready(qp);
+}
+
 static bool has_work(struct vhca_qp *qp)
 {
-    if (to_flush(qp)) {
-        return true;
-    }
-    return qp->state != QHCA_QPS_ERR && vhca_list_empty(&qp->tx_wait) &&
-           (vhca_response_ready(qp) || vhca_requester_ready(qp));
+    return to_flush(qp) || (qp->state != QHCA_QPS_ERR &&
+                            vhca_list_empty(&qp->tx_wait) && has_to_send(qp));
 }
 
 void vhca_qp_turn(struct qhca_engine *e)

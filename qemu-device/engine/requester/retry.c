@@ -82,9 +82,10 @@ void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t)
         vhca_qp_schedule(e, qp);
         return;
     }
-    /* What the operator's limit holds back has not reached the peer yet. */
-    if (e->cfg.bandwidth && !e->port->tx_blocked &&
-        !vhca_list_empty(&qp->tx_wait)) {
+    /* What a limit holds back has not reached the peer yet. */
+    if (vhca_gate_waits(&qp->gate) ||
+        (e->cfg.bandwidth && !e->port->tx_blocked &&
+         !vhca_list_empty(&qp->tx_wait))) {
         vhca_requester_timer(e, qp);
         return;
     }

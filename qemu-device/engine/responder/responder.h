@@ -192,8 +192,8 @@ void vhca_response_resume(struct qhca_engine *e, struct vhca_qp *qp, bool deny);
 /* Dequeue what is being sent. A fatal response moves the QP to ERR. */
 void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct vhca_burst *burst);
-/* Return how many frames must stay free for others after the next packet. */
-unsigned vhca_response_reserve(struct vhca_qp *qp);
+/* Whether the next response is, in the main, the data of a READ. */
+bool vhca_response_is_data(struct vhca_qp *qp);
 /* Whether a response fits; the last place is for an ACK or NAK behind it. */
 static inline bool vhca_response_room(const struct vhca_qp *qp)
 {

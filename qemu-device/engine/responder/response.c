@@ -300,9 +300,8 @@ void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
     s->q_head++;
 }
 
-unsigned vhca_response_reserve(struct vhca_qp *qp)
+bool vhca_response_is_data(struct vhca_qp *qp)
 {
-    /* READ data, like requests, leave room for the ACKs of other QPs. */
-    return response_at(&qp->rsp, qp->rsp.q_head)->kind == QHCA_RESP_READ ?
-           QHCA_TX_RESERVE / 2 : 0;
+    return vhca_response_queued(qp) &&
+           response_at(&qp->rsp, qp->rsp.q_head)->kind == QHCA_RESP_READ;
 }

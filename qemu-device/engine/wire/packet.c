@@ -265,13 +265,25 @@ static uint8_t *build_ip(const struct roce_packet *p, uint8_t *h,
     return h + IPV6_LEN;
 }
 
+void roce_set_ecn(uint8_t *ip, bool ipv4, uint8_t ecn)
+{
+    if (!ipv4) {
+        ip[1] = (uint8_t)((ip[1] & ~(IP_ECN_MASK << 4)) | ecn << 4);
+        return;
+    }
+    ip[1] = (uint8_t)((ip[1] & ~IP_ECN_MASK) | ecn);
+    put_be16(ip + 10, 0);
+    put_be16(ip + 10, vhca_csum_fold(vhca_csum_add(0, ip, IPV4_LEN)));
+}
+
 static uint8_t *build_bth(const struct roce_packet *p, uint8_t *h, unsigned pad)
 {
     h[0] = p->opcode;
     /* MigReq is constantly 1, the migrated state (E-031). */
     h[1] = (uint8_t)((unsigned)p->solicited << 7 | 1u << 6 | pad << 4);
     put_be16(h + 2, p->pkey);
-    put_be32(h + 4, p->dest_qp);
+    /* FECN and BECN: only a CNP is a notification (E-040). */
+    put_be32(h + 4, (uint32_t)(p->opcode == ROCE_CNP) << 30 | p->dest_qp);
     put_be32(h + 8, (uint32_t)p->ackreq << 31 | p->psn);
     return h + BTH_LEN;
 }

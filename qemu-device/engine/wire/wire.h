@@ -219,7 +219,9 @@ static inline const struct roce_opcode_info *roce_opcode(uint8_t opcode)
 #define CNP_LEN                 16      /* reserved bytes behind its BTH */
 
 /* The two low bits of the traffic class (RFC 3168). */
+#define IP_DSCP_SHIFT           2
 #define IP_ECN_MASK             3
+#define IP_ECN_ECT0             2       /* may be marked by the network */
 #define IP_ECN_CE               3       /* marked by the network */
 
 /* AETH syndromes (IBTA 9.7.5.1). */
@@ -356,6 +358,12 @@ uint32_t roce_crc32(uint32_t crc, const uint8_t *data, size_t len);
  * padding. IBTA 7.8.1 and annex A17: variant fields count as ones.
  */
 uint32_t roce_icrc(const uint8_t *ip, bool ipv4, size_t len);
+
+/*
+ * Set the ECN bits of the packet with the IP header at @ip; the ICRC does not
+ * cover them.
+ */
+void roce_set_ecn(uint8_t *ip, bool ipv4, uint8_t ecn);
 
 /* ---- csum.c: Internet checksums (RFC 1071) ---- */
 

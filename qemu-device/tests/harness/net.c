@@ -5,6 +5,7 @@
 #include "debug.h"
 #include "net.h"
 #include "story.h"
+#include "switch.h"
 
 #define MAX_NETS    16
 
@@ -53,8 +54,9 @@ unsigned net_attach(struct net *n, struct guest *g)
     return n->num_guests++;
 }
 
-static void enqueue(struct net *n, unsigned from, unsigned to,
-                    const uint8_t *frame, size_t len, uint64_t when)
+static struct net_frame *enqueue(struct net *n, unsigned from, unsigned to,
+                                 const uint8_t *frame, size_t len,
+                                 uint64_t when)
 {
     struct net_frame *f;
 
@@ -64,9 +66,31 @@ static void enqueue(struct net *n, unsigned from, unsigned to,
     f->order = n->order++;
     f->from = from;
     f->to = to;
+    f->halfway = false;
     f->len = len;
     f->data = malloc(len);
     memcpy(f->data, frame, len);
+    return f;
+}
+
+/* To the switch, if the frame is for the machine at @to. */
+static void send_half(struct net *n, unsigned from, unsigned to,
+                      const uint8_t *frame, size_t len)
+{
+    if (!memcmp(n->guest[to]->e->port->mac, frame, 6)) {
+        enqueue(n, from, to, frame, len,
+                switch_in(n, from, len) + n->latency)->halfway = true;
+    }
+}
+
+/* From the switch. */
+static void send_on(struct net *n, struct net_frame *f)
+{
+    uint64_t when = switch_out(n, f->to, f->data, f->len);
+
+    if (when) {
+        enqueue(n, f->from, f->to, f->data, f->len, when + n->latency);
+    }
 }
 
 static void send_to(struct net *n, unsigned from, unsigned to,
@@ -74,6 +98,10 @@ static void send_to(struct net *n, unsigned from, unsigned to,
 {
     uint64_t when = n->clock + n->latency;
 
+    if (n->switched) {
+        send_half(n, from, to, frame, len);
+        return;
+    }
     if (chance(n, n->loss)) {
         story_say("net", from, n->clock, "loses a frame of %zu bytes", len);
         n->lost++;
@@ -164,6 +192,11 @@ static void deliver(struct net *n, unsigned i)
     int next;
 
     n->frame[i] = n->frame[--n->num_frames];
+    if (f.halfway) {
+        send_on(n, &f);
+        free(f.data);
+        return;
+    }
     next = next_frame(n);
     if (n->together && next >= 0 && n->frame[next].to == f.to &&
         n->frame[next].when <= n->clock) {

@@ -13,9 +13,12 @@
 struct net_frame {
     uint64_t when, order;
     unsigned from, to;
+    bool halfway;               /* on its way to the switch */
     size_t len;
     uint8_t *data;
 };
+
+struct net_switch;
 
 struct net {
     uint64_t clock;
@@ -32,6 +35,7 @@ struct net {
     bool cut;                   /* the cable is out */
     bool together;              /* frames due for a guest arrive in a batch */
     bool one_place;             /* machines can access each other's memory */
+    struct net_switch *switched;    /* see switch.h; NULL: a cable */
     /* Called for each frame before chance decides; false loses the frame. */
     bool (*filter)(struct net *n, unsigned from, uint8_t *frame, size_t len);
     unsigned sent, lost, doubled, delayed, corrupted;

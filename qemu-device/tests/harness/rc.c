@@ -199,7 +199,7 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q)
     memcpy(a.av.dmac, q->peer_mac, 6);
     a.av.hop_limit = 64;
     a.av.port = 1;
-    a.av.static_rate = 3;       /* kept, but ignored */
+    a.av.static_rate = 1;       /* kept, but not a rate */
     return a;
 }
 

@@ -75,12 +75,17 @@ def value(name, field, bits, mode, salt):
     return (int.from_bytes(digest, 'big') & (1 << bits) - 1) or 1
 
 
+def is_notification(opcode):
+    """The value of BECN."""
+    return int(OPCODES[opcode].service == 'CNP')
+
+
 def make(opcode, ip, vlan=False, size=0, mode='mixed', salt=0):
     """A valid frame."""
     names = ['eth', *(['vlan'] if vlan else []), ip, 'udp', 'bth', *OPCODES[opcode].headers]
     headers = {name: {field: value(name, field, bits, mode, salt)
                       for field, bits in LAYOUT[name]} for name in names}
-    headers['bth']['opcode'] = opcode
+    headers['bth'].update(opcode=opcode, b=is_notification(opcode))
     headers['eth']['type'] = IPS[ip]
     if vlan:
         headers['eth']['type'], headers['vlan']['type'] = ETHERTYPE_VLAN, IPS[ip]
@@ -271,6 +276,7 @@ def as_ours(frame):
     new.icrc, new.trailer = None, b''
     for name, fields in FIXED.items():
         new.headers.get(name, {}).update({f: n for f, n in fields.items() if f != 'pad'})
+    new.headers['bth']['b'] = is_notification(frame['bth.opcode'])
     return new.fit()
 
 

@@ -11,8 +11,8 @@ static const struct {
     size_t len;
     enum qhca_counter counts;
 } notifications[] = {
-    { PKEY_DEFAULT, 2, CNP_LEN, QHCA_CNT_RX_CNP },
-    { 0x7fff, 2, CNP_LEN, QHCA_CNT_RX_CNP },
+    { PKEY_DEFAULT, 2, CNP_LEN, QHCA_CNT_RP_CNP_IGNORED },
+    { 0x7fff, 2, CNP_LEN, QHCA_CNT_RP_CNP_IGNORED },
     { PKEY_DEFAULT, 2, 0, QHCA_CNT_RX_MALFORMED },
     { PKEY_DEFAULT, 2, CNP_LEN - 1, QHCA_CNT_RX_MALFORMED },
     { PKEY_DEFAULT, 2, CNP_LEN + 4, QHCA_CNT_RX_MALFORMED },
@@ -40,12 +40,12 @@ static void test_cnp(void)
     before = rc_query(&qp);
     for (size_t i = 0; i < ARRAY_SIZE(notifications); i++) {
         uint64_t count = counter(g, notifications[i].counts);
-        uint64_t cnps = counter(g, QHCA_CNT_RX_CNP);
-        bool good = notifications[i].counts == QHCA_CNT_RX_CNP;
+        uint64_t cnps = counter(g, QHCA_CNT_RP_CNP_IGNORED);
+        bool good = notifications[i].counts == QHCA_CNT_RP_CNP_IGNORED;
 
         notify(&qp, i);
         CHECK_EQ(counter(g, notifications[i].counts), count + 1);
-        CHECK_EQ(counter(g, QHCA_CNT_RX_CNP), cnps + good);
+        CHECK_EQ(counter(g, QHCA_CNT_RP_CNP_IGNORED), cnps + good);
     }
     CHECK_EQ(counter(g, QHCA_CNT_RX_PKTS), 2);
     after = rc_query(&qp);
@@ -65,7 +65,7 @@ static void test_cnp_ud(void)
     for (size_t i = 0; i < ARRAY_SIZE(notifications); i++) {
         notify(&qp, i);
     }
-    CHECK_EQ(counter(g, QHCA_CNT_RX_CNP), 3);
+    CHECK_EQ(counter(g, QHCA_CNT_RP_CNP_IGNORED), 3);
     CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_QKEY), 0);
     rc_expect_none(&qp.rcq);
 }
@@ -77,19 +77,19 @@ static void test_ce_counted(void)
 
     start_type(QHCA_QPT_RC);
     for (unsigned i = 0; i < ARRAY_SIZE(tclass); i++) {
-        uint64_t marked = counter(g, QHCA_CNT_RX_ECN_MARKED);
+        uint64_t marked = counter(g, QHCA_CNT_NP_ECN_MARKED);
         struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, PSN + i);
 
         p.tclass = tclass[i];
         rc_recv(&qp, i, 0, 64);
         peer_inject(&qp, &p, NULL, 0);
         rc_expect(&qp.rcq, i, QHCA_WC_SUCCESS);
-        CHECK_EQ(counter(g, QHCA_CNT_RX_ECN_MARKED),
+        CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED),
                  marked + ((tclass[i] & 3) == 3));
         p.dest_qp ^= 1;
         peer_inject(&qp, &p, NULL, 0);
     }
-    CHECK_EQ(counter(g, QHCA_CNT_RX_ECN_MARKED), 2);
+    CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED), 2);
 }
 
 /* Inside the port, too: each packet of a message, and the ACK. */
@@ -104,7 +104,7 @@ static void test_ce_inside(void)
         rc_ring(&qp);
         guest_settle(g);
         done(0, QHCA_WC_SUCCESS);
-        CHECK_EQ(counter(g, QHCA_CNT_RX_ECN_MARKED), i & 2 ? 5 : 1);
+        CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED), i & 2 ? 5 : 1);
     }
 }
 

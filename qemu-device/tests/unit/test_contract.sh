@@ -22,7 +22,7 @@ try()
 	fi
 }
 
-for header in base.h regs.h mr.h queues.h qp.h cmd.h counters.h; do
+for header in base.h regs.h mr.h queues.h qp.h congestion.h cmd.h counters.h; do
 	try "on its own"
 	try "without Linux types" -U__linux__
 	try "for a 32-bit machine" -U__linux__ -m32 -ffreestanding

@@ -168,11 +168,11 @@ static void test_answers(void)
         answer(ROCE_CNP, 0, bad.qpn);
         rc_expect_none(&qp.scq);
         CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_ADDR), 2);
-        CHECK_EQ(counter(g, QHCA_CNT_RX_CNP), 0);
+        CHECK_EQ(counter(g, QHCA_CNT_RP_CNP_IGNORED), 0);
         answer(ROCE_CNP, 0, peer.qpn);
         answer(rows[i].opcode, rows[i].syndrome, peer.qpn);
         rc_expect(&qp.scq, wr.wr_id, rows[i].status);
-        CHECK_EQ(counter(g, QHCA_CNT_RX_CNP), 1);
+        CHECK_EQ(counter(g, QHCA_CNT_RP_CNP_IGNORED), 1);
     }
 }
 

@@ -14,6 +14,8 @@
 #define TGT     (1u << QHCA_QPT_XRC_TGT)
 #define ALL     (RC | UC | UD | GSI | INI | TGT)
 #define A(a)    QHCA_QP_##a
+/* What any QP may have in a transition to RTS. */
+#define RUN     (A(CUR_STATE) | A(RATE_LIMIT))
 
 /* Conformance A.3, row by row. */
 static const struct row {
@@ -39,24 +41,24 @@ static const struct row {
     { "A-046", S(INIT), S(RTR), UD | GSI, 0, A(PKEY_INDEX) | A(QKEY) },
     { "A-047", S(RTR), S(RTS), RC,
       A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(SQ_PSN) |
-      A(MAX_QP_RD_ATOMIC), A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
+      A(MAX_QP_RD_ATOMIC), RUN | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
     { "A-047", S(RTR), S(RTS), INI,
       A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(SQ_PSN) |
-      A(MAX_QP_RD_ATOMIC), A(CUR_STATE) | A(ACCESS_FLAGS) },
-    { "A-048", S(RTR), S(RTS), UC, A(SQ_PSN), A(CUR_STATE) | A(ACCESS_FLAGS) },
-    { "A-049", S(RTR), S(RTS), UD | GSI, A(SQ_PSN), A(CUR_STATE) | A(QKEY) },
+      A(MAX_QP_RD_ATOMIC), RUN | A(ACCESS_FLAGS) },
+    { "A-048", S(RTR), S(RTS), UC, A(SQ_PSN), RUN | A(ACCESS_FLAGS) },
+    { "A-049", S(RTR), S(RTS), UD | GSI, A(SQ_PSN), RUN | A(QKEY) },
     { "A-050", S(RTR), S(RTS), TGT, A(TIMEOUT) | A(SQ_PSN),
-      A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
+      RUN | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
     { "A-051", S(RTS), S(RTS), RC | TGT, 0,
-      A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
+      RUN | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
     { "A-051", S(SQD), S(RTS), RC | TGT, 0,
-      A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
-    { "A-052", S(RTS), S(RTS), UC | INI, 0, A(CUR_STATE) | A(ACCESS_FLAGS) },
-    { "A-052", S(SQD), S(RTS), UC | INI, 0, A(CUR_STATE) | A(ACCESS_FLAGS) },
-    { "A-053", S(RTS), S(RTS), UD | GSI, 0, A(CUR_STATE) | A(QKEY) },
-    { "A-053", S(SQD), S(RTS), UD | GSI, 0, A(CUR_STATE) | A(QKEY) },
-    { "A-053", S(SQE), S(RTS), UD | GSI, 0, A(CUR_STATE) | A(QKEY) },
-    { "A-054", S(SQE), S(RTS), UC, 0, A(CUR_STATE) | A(ACCESS_FLAGS) },
+      RUN | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
+    { "A-052", S(RTS), S(RTS), UC | INI, 0, RUN | A(ACCESS_FLAGS) },
+    { "A-052", S(SQD), S(RTS), UC | INI, 0, RUN | A(ACCESS_FLAGS) },
+    { "A-053", S(RTS), S(RTS), UD | GSI, 0, RUN | A(QKEY) },
+    { "A-053", S(SQD), S(RTS), UD | GSI, 0, RUN | A(QKEY) },
+    { "A-053", S(SQE), S(RTS), UD | GSI, 0, RUN | A(QKEY) },
+    { "A-054", S(SQE), S(RTS), UC, 0, RUN | A(ACCESS_FLAGS) },
     { "A-055", S(RTS), S(SQD), ALL, 0, A(EN_SQD_ASYNC_NOTIFY) },
     { "A-056", S(SQD), S(SQD), RC, 0,
       A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) |

@@ -54,7 +54,7 @@ STEPS = {
         'memory, checked against the local key. The peer is a QP of the same port, so the '
         'frame goes into the port\'s own FIFO and not to the network.'),
     'rx-write': (B, B, 'check the key, write to memory', [
-        (ENGINE + 'link/in.c', 'count_taken(e, qp, p->tclass, p->num_psn, len)',
+        (ENGINE + 'link/in.c', 'count_taken(e, qp, p->opcode, p->tclass, p->num_psn, len)',
          'vhca_trace_rx(e, qp->qpn, p->opcode, p->psn)'),
         (ENGINE + 'responder/message.c', 'mr = vhca_mr_find(e, &qp->user, s->rkey, va',
          'result = vhca_mr_write(e, mr, va')],

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the parameters of congestion control; and rates in a saved
+ * state, which are in the section of the QPs.
+ */
+#include "congestion.h"
+
+#define QHCA_CC(id, name, min, max, value)  { min, max, value },
+static const struct {
+    uint32_t min, max, value;
+} params[] = {
+#include "qhca/congestion.def"
+};
+
+int vhca_do_set_congestion(struct qhca_engine *e, struct vhca_cmd_ctx *ctx)
+{
+    struct qhca_congestion c;
+    uint32_t value;
+
+    memcpy(&c, ctx->mbox, sizeof(c));
+    for (unsigned i = 0; i < QHCA_CC_MAX; i++) {
+        value = le32toh(c.value[i]);
+        if (value < params[i].min || value > params[i].max) {
+            return QHCA_ERR_PARAM;
+        }
+    }
+    for (unsigned i = 0; i < QHCA_CC_MAX; i++) {
+        e->congestion->value[i] = le32toh(c.value[i]);
+    }
+    return QHCA_OK;
+}
+
+static void reset(struct qhca_engine *e)
+{
+    for (unsigned i = 0; i < QHCA_CC_MAX; i++) {
+        e->congestion->value[i] = params[i].value;
+    }
+}
+
+static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+{
+    (void)e;
+    (void)h;
+    return 0;
+}
+
+const struct vhca_room vhca_congestion_room = {
+    .reset = reset, .holdings = holdings,
+};
+
+/* ---- saved state ---- */
+
+void vhca_congestion_walk(struct vhca_snap *s)
+{
+    for (unsigned i = 0; i < QHCA_CC_MAX && !s->bad; i++) {
+        uint32_t *value = &s->e->congestion->value[i];
+
+        *value = vhca_snap_u32(s, "parameter", *value, params[i].max);
+        vhca_snap_check(s, s->bad || *value >= params[i].min, "parameter");
+    }
+}
+
+static const struct vhca_snap_field rp_fields[] = {
+    QHCA_SNAP_MAX(struct vhca_rp, rate, VHCA_KBIT_MAX),
+    QHCA_SNAP_MAX(struct vhca_rp, target, VHCA_KBIT_MAX),
+    QHCA_SNAP_MAX(struct vhca_rp, alpha, VHCA_ALPHA_ONE),
+    QHCA_SNAP_ANY(struct vhca_rp, times),
+    QHCA_SNAP_ANY(struct vhca_rp, laps),
+    QHCA_SNAP_ANY(struct vhca_rp, bytes),
+    { 0 }
+};
+QHCA_SNAP_KNOWS(struct vhca_rp, 48);
+
+/* Walk over a time that has passed. */
+static uint64_t walk_past(struct vhca_snap *s, const char *field, uint64_t t)
+{
+    t = vhca_snap_time(s, field, t);
+    vhca_snap_check(s, t <= s->e->now, field);
+    return t;
+}
+
+static const struct vhca_snap_field gate_fields[] = {
+    QHCA_SNAP_ANY(struct vhca_gate, rest),
+    QHCA_SNAP_FLAG(struct vhca_gate, cnp_owed),
+    { 0 }
+};
+QHCA_SNAP_KNOWS(struct vhca_gate, 104);
+
+/* The limit is one of the QP's attributes. */
+void vhca_gate_walk(struct vhca_snap *s, struct vhca_gate *g)
+{
+    struct vhca_rp *rp = &g->rp;
+
+    vhca_snap_fields(s, gate_fields, g);
+    g->next = vhca_snap_time(s, "next", g->next);
+    g->quiet = vhca_snap_time(s, "quiet", g->quiet);
+    vhca_snap_fields(s, rp_fields, rp);
+    if (rp->rate && !s->bad) {
+        rp->timed = walk_past(s, "timed", rp->timed);
+        rp->shrunk = walk_past(s, "shrunk", rp->shrunk);
+        rp->cut = walk_past(s, "cut", rp->cut);
+    }
+    vhca_snap_check(s, rp->rate || vhca_is_zero((const uint8_t *)rp,
+                                                sizeof(*rp)), "rate");
+}
