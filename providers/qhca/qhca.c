@@ -20,17 +20,24 @@ static int qhca_query_device_ex(struct ibv_context *ibctx,
 				struct ibv_device_attr_ex *attr,
 				size_t attr_size)
 {
-	struct ib_uverbs_ex_query_device_resp resp = {};
+	struct uqhca_query_device_ex_resp resp = {};
 	size_t resp_size = sizeof(resp);
 	uint64_t fw;
 	int err;
 
-	err = ibv_cmd_query_device_any(ibctx, input, attr, attr_size, &resp,
-				       &resp_size);
+	err = ibv_cmd_query_device_any(ibctx, input, attr, attr_size,
+				       &resp.ibv_resp, &resp_size);
 	if (err)
 		return qhca_ret(err);
 
-	fw = resp.base.fw_ver;
+	if (attr_size >= offsetof(struct ibv_device_attr_ex, raw_packet_caps)) {
+		attr->packet_pacing_caps.qp_rate_limit_min =
+			resp.max_rate_limit ? 1 : 0;
+		attr->packet_pacing_caps.qp_rate_limit_max =
+			resp.max_rate_limit;
+		attr->packet_pacing_caps.supported_qpts = resp.rate_limit_qpts;
+	}
+	fw = resp.ibv_resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
 		 "%u.%u.%u", (uint32_t)(fw >> 32), (uint32_t)(fw >> 16) & 0xffff,
 		 (uint32_t)fw & 0xffff);
@@ -130,6 +137,7 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.import_pd = qhca_import_pd,
 	.modify_cq = qhca_modify_cq,
 	.modify_qp = qhca_modify_qp,
+	.modify_qp_rate_limit = qhca_modify_qp_rate_limit,
 	.modify_srq = qhca_modify_srq,
 	.modify_wq = qhca_modify_wq,
 	.open_qp = qhca_open_qp,

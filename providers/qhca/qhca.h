@@ -396,6 +396,8 @@ int qhca_query_ece(struct ibv_qp *ibqp, struct ibv_ece *ece);
 int qhca_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece);
 int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 		   int attr_mask);
+int qhca_modify_qp_rate_limit(struct ibv_qp *ibqp,
+			      struct ibv_qp_rate_limit_attr *attr);
 int qhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 		  struct ibv_qp_init_attr *init_attr);
 int qhca_destroy_qp(struct ibv_qp *ibqp);

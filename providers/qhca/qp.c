@@ -373,10 +373,17 @@ int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 		   int attr_mask)
 {
 	struct qhca_qp *qp = to_qqp(ibqp);
+	struct ib_uverbs_ex_modify_qp_resp resp;
+	struct ibv_modify_qp_ex ex = {};
 	struct ibv_modify_qp cmd = {};
 	int err;
 
-	err = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+	if (attr_mask & IBV_QP_RATE_LIMIT)
+		err = ibv_cmd_modify_qp_ex(ibqp, attr, attr_mask, &ex,
+					   sizeof(ex), &resp, sizeof(resp));
+	else
+		err = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd,
+					sizeof(cmd));
 	if (err)
 		return qhca_ret(err);
 
@@ -387,6 +394,19 @@ int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 		qhca_wq_reset(&qp->rq);
 	}
 	return 0;
+}
+
+/* Packets leave one by one, so the device has no use for a size of bursts. */
+int qhca_modify_qp_rate_limit(struct ibv_qp *ibqp,
+			      struct ibv_qp_rate_limit_attr *attr)
+{
+	struct ibv_qp_attr qp_attr = { .rate_limit = attr->rate_limit };
+
+	if (attr->comp_mask)
+		return qhca_ret(EINVAL);
+	if (attr->max_burst_sz || attr->typical_pkt_sz)
+		return qhca_ret(EOPNOTSUPP);
+	return qhca_modify_qp(ibqp, &qp_attr, IBV_QP_RATE_LIMIT);
 }
 
 int qhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,

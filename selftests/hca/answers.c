@@ -32,24 +32,6 @@ TEST_ROWS(in_order, "F-023 in-order arrival of the bytes of a message is not pro
 					    IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS), 0);
 }
 
-TEST(rate, "A-074 packet pacing is not offered and cannot be set")
-{
-	struct dev *d = dev_open_qhca();
-	struct pair p = pair_new(d, &QP_OPTS, &CONN);
-	struct ibv_qp_rate_limit_attr limit = { .rate_limit = 100000 };
-	struct ibv_device_attr_ex attr = query_ex(d);
-	struct ibv_qp_attr a = { .rate_limit = 100000 };
-	int err;
-
-	CHECK_EQ(attr.packet_pacing_caps.qp_rate_limit_min, 0);
-	CHECK_EQ(attr.packet_pacing_caps.qp_rate_limit_max, 0);
-	CHECK_EQ(attr.packet_pacing_caps.supported_qpts, 0);
-	CHECK_ERR(ibv_modify_qp_rate_limit(p.a.qp, &limit), EOPNOTSUPP);
-	err = ibv_modify_qp(p.a.qp, &a, IBV_QP_RATE_LIMIT);
-	CHECK(err == EOPNOTSUPP || err == EINVAL);
-	ping_pong(&p);
-}
-
 TEST(counters, "J-024 counters of flows are not offered, nor flows of connected QPs")
 {
 	struct dev *d = dev_open_qhca();

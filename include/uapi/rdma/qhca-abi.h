@@ -57,6 +57,8 @@ enum qhca_attrs_create_shadow {
 struct qhca_query_device_ex_resp {
 	__aligned_u64 clock_ns;		/* device time */
 	__aligned_u64 real_ns;		/* since the epoch */
+	__u32 max_rate_limit;		/* of a QP, kbit/s; 0: QPs have no rate limit */
+	__u32 rate_limit_qpts;		/* the types that have one, 1 << enum ib_qp_type */
 };
 
 struct qhca_alloc_pd_resp {

@@ -77,7 +77,7 @@ static void count_taken(struct qhca_engine *e, struct vhca_qp *qp,
     vhca_count_qp(e, qp, QHCA_CNT_RX_PKTS, n);
     vhca_count_qp(e, qp, QHCA_CNT_RX_BYTES, len);
     if ((tclass & IP_ECN_MASK) == IP_ECN_CE) {
-        vhca_count_qp(e, qp, QHCA_CNT_NP_ECN_MARKED, n);
+        vhca_count_qp(e, qp, QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS, n);
         if (opcode != ROCE_CNP && !vhca_qp_is(qp, QHCA_DATAGRAM) &&
             vhca_gate_marked(e, &qp->gate)) {
             vhca_qp_schedule(e, qp);

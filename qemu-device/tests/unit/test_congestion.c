@@ -77,19 +77,19 @@ static void test_ce_counted(void)
 
     start_type(QHCA_QPT_RC);
     for (unsigned i = 0; i < ARRAY_SIZE(tclass); i++) {
-        uint64_t marked = counter(g, QHCA_CNT_NP_ECN_MARKED);
+        uint64_t marked = counter(g, QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS);
         struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, PSN + i);
 
         p.tclass = tclass[i];
         rc_recv(&qp, i, 0, 64);
         peer_inject(&qp, &p, NULL, 0);
         rc_expect(&qp.rcq, i, QHCA_WC_SUCCESS);
-        CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED),
+        CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS),
                  marked + ((tclass[i] & 3) == 3));
         p.dest_qp ^= 1;
         peer_inject(&qp, &p, NULL, 0);
     }
-    CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED), 2);
+    CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS), 2);
 }
 
 /* Inside the port, too: each packet of a message, and the ACK. */
@@ -104,7 +104,8 @@ static void test_ce_inside(void)
         rc_ring(&qp);
         guest_settle(g);
         done(0, QHCA_WC_SUCCESS);
-        CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED), i & 2 ? 5 : 1);
+        CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS),
+                 i & 2 ? 5 : 1);
     }
 }
 

@@ -146,7 +146,7 @@ static void test_notify(void)
         expect_cnp(5);
         peer_expect_none(&qp);
         CHECK_EQ(counter(g, QHCA_CNT_NP_CNP_SENT), 3);
-        CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED), 8);
+        CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS), 8);
     }
 }
 
@@ -185,7 +185,7 @@ static void test_no_notify(void)
     p.ackreq = false;
     peer_inject(&qp, &p, payload, sizeof(payload));
     peer_expect_none(&qp);
-    CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED), 1);
+    CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS), 1);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), 0);
     arrive(PSN, CE);
     peer_expect_none(&qp);
@@ -198,7 +198,7 @@ static void test_no_notify(void)
     peer_inject(&qp, &p, NULL, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_SUCCESS);
     peer_expect_none(&qp);
-    CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED), 1);
+    CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS), 1);
 }
 
 /* A notification waits for room, as one. */
@@ -489,7 +489,7 @@ static void test_loop(void)
         rc_post(&qp, &wr);
         net_run(net, 100000000);
         rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
-        CHECK_EQ(counter(there.g, QHCA_CNT_NP_ECN_MARKED), 30);
+        CHECK_EQ(counter(there.g, QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS), 30);
         CHECK_EQ(counter(there.g, QHCA_CNT_NP_CNP_SENT), 1);
         CHECK_EQ(counter(node.g, QHCA_CNT_RP_CNP_HANDLED), 1);
         CHECK_EQ(counter(node.g, QHCA_CNT_RETRANSMIT), 0);

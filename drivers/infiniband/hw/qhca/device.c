@@ -85,13 +85,21 @@ static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_devic
 	}
 }
 
-/* Read the device's clock, to be compared with the timestamps of CQEs. */
-static int qhca_ib_query_clock(struct qhca_ib_dev *dev, struct ib_udata *udata)
+/* Read the device's clock, to be compared with the timestamps of CQEs, and what no verb tells. */
+static int qhca_ib_query_more(struct qhca_ib_dev *dev, struct ib_udata *udata)
 {
-	struct qhca_query_device_ex_resp resp;
+	struct qhca_query_device_ex_resp resp = {};
 
 	if (!udata || !udata->outlen)
 		return 0;
+	if (qhca_ib_has(dev, QHCA_CAP_CONGESTION)) {
+		resp.max_rate_limit = U32_MAX;
+		resp.rate_limit_qpts = BIT(IB_QPT_RC) | BIT(IB_QPT_UC) | BIT(IB_QPT_UD);
+		if (qhca_ib_has(dev, QHCA_CAP_XRC))
+			resp.rate_limit_qpts |= BIT(IB_QPT_XRC_INI) | BIT(IB_QPT_XRC_TGT);
+		if (qhca_ib_has(dev, QHCA_CAP_RAW))
+			resp.rate_limit_qpts |= BIT(IB_QPT_RAW_PACKET);
+	}
 	resp.clock_ns = qhca_read_clock(dev->core);
 	resp.real_ns = ktime_get_real_ns();
 	return qhca_ib_udata_out(udata, &resp, sizeof(resp));
@@ -169,7 +177,7 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->hca_core_clock = NSEC_PER_SEC / MSEC_PER_SEC;	/* kHz */
 	qhca_ib_device_limits(dev, attr);
 	qhca_ib_raw_caps(dev, attr);
-	return qhca_ib_query_clock(dev, udata);
+	return qhca_ib_query_more(dev, udata);
 }
 
 /**

@@ -12,10 +12,11 @@ static_assert(QHCA_QP_STATE == (int)IB_QP_STATE);
 static_assert(QHCA_QP_AV == (int)IB_QP_AV);
 static_assert(QHCA_QP_MIN_RNR_TIMER == (int)IB_QP_MIN_RNR_TIMER);
 static_assert(QHCA_QP_DEST_QPN == (int)IB_QP_DEST_QPN);
+static_assert(QHCA_QP_RATE_LIMIT == (int)IB_QP_RATE_LIMIT);
 
 /* All but resizing and the alternate path, which RoCE does not have. */
-#define QHCA_IB_QP_ATTRS	(IB_QP_ATTR_STANDARD_BITS & ~(IB_QP_CAP | IB_QP_ALT_PATH | \
-							      IB_QP_PATH_MIG_STATE))
+#define QHCA_IB_QP_ATTRS	((IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT) &	\
+				 ~(IB_QP_CAP | IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE))
 
 #define QHCA_IB_QP_REMOTE	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |	\
 				 IB_ACCESS_REMOTE_ATOMIC)
@@ -53,6 +54,7 @@ static const struct {
 	ATTR(RQ_PSN, rq_psn, rq_psn, QHCA_OBJ_MASK),
 	ATTR(SQ_PSN, sq_psn, sq_psn, QHCA_OBJ_MASK),
 	ATTR(DEST_QPN, dest_qp_num, dest_qpn, QHCA_OBJ_MASK),
+	ATTR(RATE_LIMIT, rate_limit, rate_limit, U32_MAX),
 };
 
 /* Copy the attributes in the two tables. Returns -EINVAL if a value is too large. */
@@ -106,6 +108,8 @@ static int qhca_ib_check_attrs(struct qhca_ib_dev *dev, const struct ib_qp_attr 
 	if (mask & ~QHCA_IB_QP_ATTRS)
 		return qhca_ib_refuse(dev, -EINVAL, "modify QP: attributes %#x are not offered",
 				      mask & ~QHCA_IB_QP_ATTRS);
+	if ((mask & IB_QP_RATE_LIMIT) && !qhca_ib_has(dev, QHCA_CAP_CONGESTION))
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "modify QP: no rate limits");
 	if ((mask & IB_QP_PORT) && attr->port_num != QHCA_IB_PORT)
 		return qhca_ib_refuse(dev, -EINVAL, "modify QP: port %u", attr->port_num);
 	if ((mask & IB_QP_PKEY_INDEX) && attr->pkey_index)
@@ -289,7 +293,8 @@ static int qhca_ib_modify_live(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != qp->state)
 		return qhca_ib_refuse(dev, -EINVAL, "modify QP: state is %d, not %d", qp->state,
 				      attr->cur_qp_state);
-	if (!ib_modify_qp_is_ok(qp->state, next, qp->ibqp.qp_type, mask))
+	/* The core's table has the rate limit for RAW_PACKET only, the device for all types. */
+	if (!ib_modify_qp_is_ok(qp->state, next, qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT))
 		return qhca_ib_refuse(dev, -EINVAL, "modify QP: type %d, state %d to %d, mask %#x",
 				      qp->ibqp.qp_type, qp->state, next, mask);
 	ret = qhca_ib_check_attrs(dev, attr, mask, udata);
@@ -337,7 +342,7 @@ static int qhca_ib_do_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	int ret;
 
-	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "modify QP: mask %#x", mask);
 	ret = qhca_ib_udata_check(dev, udata, 0);
 	if (ret)

@@ -210,10 +210,15 @@ void qhca_devlink_free(struct qhca_dev *dev)
 int qhca_devlink_register(struct qhca_dev *dev)
 {
 	struct devlink *devlink = priv_to_devlink(dev);
+	int ret = qhca_cc_register(dev);
 
+	if (ret)
+		return ret;
 	dev->health.reporter = devlink_health_reporter_create(devlink, &qhca_reporter_ops, dev);
-	if (IS_ERR(dev->health.reporter))
+	if (IS_ERR(dev->health.reporter)) {
+		qhca_cc_unregister(dev);
 		return PTR_ERR(dev->health.reporter);
+	}
 	devlink_register(devlink);
 	WRITE_ONCE(dev->health.watched, true);
 	/* It may have failed before. */
@@ -234,6 +239,7 @@ void qhca_devlink_unregister(struct qhca_dev *dev)
 	cancel_work_sync(&dev->health.report);
 	devlink_unregister(priv_to_devlink(dev));
 	devlink_health_reporter_destroy(dev->health.reporter);
+	qhca_cc_unregister(dev);
 }
 
 /**

@@ -97,6 +97,7 @@ static struct qhca_dev *qhca_dev_alloc(struct pci_dev *pdev)
 	ATOMIC_INIT_NOTIFIER_HEAD(&dev->events);
 	spin_lock_init(&dev->clock_lock);
 	qhca_health_init(dev);
+	qhca_cc_init(dev);
 	pci_set_drvdata(pdev, dev);
 	return dev;
 }

@@ -185,6 +185,8 @@ struct qhca_health {
  * @events: notifier chain of asynchronous events
  * @health: state of a failure
  * @clock_lock: keeps the two halves of the clock together
+ * @cc: parameters of congestion control; under qhca_lock()
+ * @cc_registered: devlink has them
  * @netdev: Ethernet port
  * @adev: auxiliary device, or NULL while the function is down
  * @debugfs: folder of the function, or NULL
@@ -212,6 +214,8 @@ struct qhca_dev {
 	struct atomic_notifier_head events;
 	struct qhca_health health;
 	spinlock_t clock_lock;		/* clock registers */
+	u32 cc[QHCA_CC_MAX];
+	bool cc_registered;
 	struct net_device *netdev;
 	struct qhca_adev *adev;
 	struct dentry *debugfs;
@@ -297,6 +301,12 @@ void qhca_faults_init(void);
 void qhca_faults_exit(void);
 void qhca_faults_add(struct qhca_dev *dev);
 void qhca_faults_del(struct qhca_dev *dev);
+
+/* congestion.c */
+void qhca_cc_init(struct qhca_dev *dev);
+int qhca_cc_restore(struct qhca_dev *dev);
+int qhca_cc_register(struct qhca_dev *dev);
+void qhca_cc_unregister(struct qhca_dev *dev);
 
 /* netdev.c */
 int qhca_netdev_register(struct qhca_dev *dev);

@@ -30,6 +30,9 @@ int qhca_dev_up(struct qhca_dev *dev)
 	ret = qhca_limits_query(dev);
 	if (ret)
 		goto err_health;
+	ret = qhca_cc_restore(dev);
+	if (ret)
+		goto err_health;
 	qhca_shadow_init(dev);
 	ret = qhca_eqs_create(dev);
 	if (ret)
