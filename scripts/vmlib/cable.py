@@ -58,8 +58,9 @@ class Cable:
                 for me in (0, 1)]
 
     def _hub(self):
-        process = hub.start(self.path, self.opts.loss / 100, self.opts.seed + self.index,
-                            die_with_parent)
+        process = hub.start(self.path, die_with_parent, loss=self.opts.loss / 100,
+                            seed=self.opts.seed + self.index, rate=self.opts.rate * 125000,
+                            red=self.opts.red)
         self.undo += [process.join, process.terminate]
         return [f'stream,server=off,addr.type=unix,addr.path={self.path},'
                 'reconnect-ms=100'] * self.count

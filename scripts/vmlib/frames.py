@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a switch does to frames whose senders can slow down: marks by random early detection."""
+
+import struct
+from typing import NamedTuple
+
+ECN, CE = 0x03, 0x03
+
+
+class Red(NamedTuple):
+    """From low bytes of queue on some frames are marked, at high with this chance, beyond all."""
+    low: int
+    high: int
+    chance: float
+
+    def hits(self, queued, number):
+        """Whether the frame that finds so many bytes is marked; number: random, below 1."""
+        if queued <= self.low or queued >= self.high:
+            return queued >= self.high
+        return number < self.chance * (queued - self.low) / (self.high - self.low)
+
+
+def red(text):
+    """KMIN:KMAX:PERCENT, the first two in KB."""
+    low, high, percent = text.split(':')
+    marks = Red(int(float(low) * 1000), int(float(high) * 1000), float(percent) / 100)
+    if not 0 <= marks.low < marks.high or not 0 <= marks.chance <= 1:
+        raise ValueError(text)
+    return marks
+
+
+def checksum(header):
+    """The Internet checksum of an IPv4 header, whose field is left out."""
+    words = struct.unpack(f'>{len(header) // 2}H', header)
+    total = sum(words[:5] + words[6:])
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+def mark(frame):
+    """The frame with the mark CE, if it is of IP and its sender allows marks."""
+    at = 12
+    while frame[at:at + 2] == b'\x81\x00':
+        at += 4
+    kind, ip = frame[at:at + 2], at + 2
+    new = bytearray(frame)
+    if kind == b'\x08\x00' and len(frame) >= ip + 20 and frame[ip + 1] & ECN:
+        length = 4 * (frame[ip] & 15)
+        new[ip + 1] |= CE
+        struct.pack_into('>H', new, ip + 10, checksum(bytes(new[ip:ip + length])))
+    elif kind == b'\x86\xdd' and len(frame) >= ip + 40 and frame[ip + 1] >> 4 & ECN:
+        new[ip + 1] |= CE << 4
+    return bytes(new)
