@@ -138,14 +138,16 @@ static void move(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
-/* What has been sent delays what the QP sends next. */
-static void pay(struct qhca_engine *e, struct vhca_qp *qp,
+/* Whether what has been sent delays what the QP sends next. */
+static bool pay(struct qhca_engine *e, struct vhca_qp *qp,
                 const struct vhca_way *way, const struct vhca_burst *burst)
 {
-    if (vhca_gate_paces(&qp->gate, way->av->static_rate)) {
-        vhca_gate_charge(e, &qp->gate, vhca_static_rate(way->av->static_rate),
-                         (uint32_t)roce_frames_len(&burst->p));
+    if (!vhca_gate_paces(&qp->gate, way->av->static_rate)) {
+        return false;
     }
+    vhca_gate_charge(e, &qp->gate, vhca_static_rate(way->av->static_rate),
+                     (uint32_t)roce_frames_len(&burst->p));
+    return true;
 }
 
 /* ---- answers ---- */
@@ -225,8 +227,11 @@ static bool request(struct qhca_engine *e, struct vhca_qp *qp,
         return false;
     }
     move(e, qp, way, burst);
-    pay(e, qp, way, burst);
     vhca_requester_sent(e, qp, &burst->p);
+    if (pay(e, qp, way, burst)) {
+        /* The time for the answer begins now. */
+        vhca_requester_timer(e, qp);
+    }
     return true;
 }
 

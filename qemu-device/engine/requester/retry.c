@@ -72,6 +72,20 @@ static unsigned graces(const struct qhca_engine *e)
     return vhca_fifo_used(&e->port->loop) || e->port->tx_blocked;
 }
 
+/*
+ * What a limit holds back has not reached the peer yet. A gate that has just
+ * opened has left the QP in line for its turn.
+ */
+static bool held_back(const struct qhca_engine *e, const struct vhca_qp *qp)
+{
+    bool paced = vhca_gate_paces(&qp->gate, qp->attr.av.static_rate);
+
+    return (paced && (vhca_gate_waits(&qp->gate) ||
+                      !vhca_list_empty(&qp->ready))) ||
+           (e->cfg.bandwidth && !e->port->tx_blocked &&
+            !vhca_list_empty(&qp->tx_wait));
+}
+
 void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t)
 {
     struct vhca_qp *qp = container_of(t, struct vhca_qp, req.timer);
@@ -82,10 +96,7 @@ void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t)
         vhca_qp_schedule(e, qp);
         return;
     }
-    /* What a limit holds back has not reached the peer yet. */
-    if (vhca_gate_waits(&qp->gate) ||
-        (e->cfg.bandwidth && !e->port->tx_blocked &&
-         !vhca_list_empty(&qp->tx_wait))) {
+    if (held_back(e, qp)) {
         vhca_requester_timer(e, qp);
         return;
     }

@@ -236,6 +236,27 @@ static void test_timeout(void)
     CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 2);
 }
 
+/* A host that is late does not make timeouts of what has just left. */
+static void test_late_host(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.timeout = 12;             /* 17 ms; a packet takes 8.7 ms */
+    start_alone(&o);
+    CHECK_EQ(set_rate(&qp, 1000), 0);
+    post(QHCA_WR_RDMA_WRITE, 12 * 1024);
+    for (unsigned sent = peer_drain(&qp), late = 0; sent < 12;
+         sent += peer_drain(&qp)) {
+        REQUIRE(late++ < 12);
+        *g->clock += 20000000;
+        guest_advance(g, 0);
+    }
+    CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 0);
+    CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
+    peer_ack(&qp, PSN + 11);
+    done(0, QHCA_WC_SUCCESS);
+}
+
 /* Whether packets cross or are frames, they take the same time. */
 static void test_inside(void)
 {
@@ -333,6 +354,7 @@ static const struct test tests[] = {
     { "static rates of datagrams", test_static_datagrams },
     { "another limit", test_change },
     { "the ACK timer", test_timeout },
+    { "a host that is late", test_late_host },
     { "inside the port", test_inside },
     { "the end of the QP", test_end },
     { "a reset of the QP", test_reset },
