@@ -87,6 +87,17 @@ static inline void ethtool_puts(u8 **data, const char *str)
 	devlink_health_reporter_create(devlink, ops, QHCA_GRACE_MS, priv)
 #endif
 
+#ifndef QHCA_HAVE_SCALED_PPM		/* 6.2 */
+#include <linux/math64.h>
+
+static inline u64 adjust_by_scaled_ppm(u64 base, long scaled_ppm)
+{
+	u64 diff = mul_u64_u64_div_u64(base, abs(scaled_ppm), 1000000ull << 16);
+
+	return scaled_ppm < 0 ? base - diff : base + diff;
+}
+#endif
+
 #ifndef QHCA_HAVE_CHECK_REREG		/* 7.2 and stable branches, 6.12.94 among them */
 #include <rdma/ib_umem.h>
 

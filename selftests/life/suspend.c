@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "lib/life.h"
+#include "lib/phc.h"
 
 #define TEST_DELAY	"/sys/module/suspend/parameters/pm_test_delay"
 #define POWER		"/sys/power/"
@@ -154,6 +155,31 @@ TEST_ROWS(firmware, "J-023 J-019 suspend to RAM: DEVICE_FATAL, then the device w
 	device_wait_back(d->gid_index);
 	p = pair_new(dev_open_qhca(), &QP_OPTS, &CONN);
 	ping_pong(&p);
+}
+
+static const struct sleep {
+	const char *name;
+	const char *state;
+} sleeps[] = {
+	{ "to idle", "freeze" },
+	{ "to RAM", "mem" },
+};
+
+TEST_ROWS(ptp, "ptp: J-023 the clock advances while the machine sleeps", sleeps)
+{
+	struct dev *d = dev_open_qhca();
+	struct phc_past past;
+	struct phc phc;
+
+	need(row->state);
+	phc = phc_open(d);
+	REQUIRE_OK(phc_rate(&phc, 100000l << 16));
+	past = phc_note(&phc);
+	rehearse_platform(row->state);
+	if (!strcmp(row->state, "mem"))
+		device_wait_back(d->gid_index);
+	phc_check_went_on(&phc, &past);
+	phc_open(d);
 }
 
 /* The device behaves as if it had lost its state during the sleep. */

@@ -86,6 +86,8 @@ void qhca_health_die(struct qhca_dev *dev, const char *reason);
 void qhca_health_quiesce(struct qhca_dev *dev);
 /* The device clock, in ns. */
 u64 qhca_read_clock(struct qhca_dev *dev);
+/* The page with struct qhca_clock_info of the PTP clock, or NULL. */
+struct page *qhca_clock_page(struct qhca_dev *dev);
 /* Physical address and size in bytes of the device memory; the size is 0 if there is none. */
 phys_addr_t qhca_dm_phys(struct qhca_dev *dev);
 size_t qhca_dm_size(struct qhca_dev *dev);

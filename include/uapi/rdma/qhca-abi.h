@@ -42,6 +42,24 @@ struct qhca_create_shadow_req {
 	__u32 slots;
 };
 
+/*
+ * The function's PTP clock. Device time, which CQEs carry, is that of the clock in ns by
+ *
+ *	nsec + ((time - cycles) * mult + frac) / 2^QHCA_CLOCK_SHIFT
+ *
+ * rounded down, where time - cycles is a signed number of 64 bits and the product has 96. The
+ * driver changes the page at any time: seq is odd meanwhile, and another number afterwards.
+ */
+struct qhca_clock_info {
+	__u32 seq;
+	__u32 mult;
+	__aligned_u64 cycles;
+	__aligned_u64 nsec;
+	__aligned_u64 frac;
+};
+
+#define QHCA_CLOCK_SHIFT	31
+
 enum qhca_methods_device {
 	QHCA_METHOD_CREATE_SHADOW = 1U << UVERBS_ID_NS_SHIFT,
 };

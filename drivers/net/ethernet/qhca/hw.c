@@ -133,6 +133,29 @@ void qhca_hw_mac(struct qhca_dev *dev, u8 *mac)
 }
 
 /**
+ * qhca_hw_clock - read the device's clock, between two looks at the system's
+ * @dev: the function
+ * @sts: filled in, or NULL
+ *
+ * Context: any.
+ * Return: device time in ns.
+ */
+u64 qhca_hw_clock(struct qhca_dev *dev, struct ptp_system_timestamp *sts)
+{
+	unsigned long flags;
+	u64 lo, hi;
+
+	/* Reading the low half latches the high one, so no other read may come in between. */
+	spin_lock_irqsave(&dev->clock_lock, flags);
+	ptp_read_system_prets(sts);
+	lo = qhca_read_reg(dev, QHCA_REG_CLOCK_LO);
+	ptp_read_system_postts(sts);
+	hi = qhca_read_reg(dev, QHCA_REG_CLOCK_HI);
+	spin_unlock_irqrestore(&dev->clock_lock, flags);
+	return hi << 32 | lo;
+}
+
+/**
  * qhca_read_clock - read the device's clock
  * @dev: the function
  *
@@ -141,15 +164,7 @@ void qhca_hw_mac(struct qhca_dev *dev, u8 *mac)
  */
 u64 qhca_read_clock(struct qhca_dev *dev)
 {
-	unsigned long flags;
-	u64 lo, hi;
-
-	/* Reading the low half latches the high one, so no other read may come in between. */
-	spin_lock_irqsave(&dev->clock_lock, flags);
-	lo = qhca_read_reg(dev, QHCA_REG_CLOCK_LO);
-	hi = qhca_read_reg(dev, QHCA_REG_CLOCK_HI);
-	spin_unlock_irqrestore(&dev->clock_lock, flags);
-	return hi << 32 | lo;
+	return qhca_hw_clock(dev, NULL);
 }
 EXPORT_SYMBOL(qhca_read_clock);
 

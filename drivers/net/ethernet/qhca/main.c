@@ -129,9 +129,12 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = qhca_dev_up(dev);
 	if (ret)
 		goto err_pci;
-	ret = qhca_netdev_register(dev);
+	ret = qhca_clock_init(dev);
 	if (ret)
 		goto err_dev;
+	ret = qhca_netdev_register(dev);
+	if (ret)
+		goto err_clock;
 	ret = qhca_adev_add(dev);
 	if (ret)
 		goto err_netdev;
@@ -144,6 +147,8 @@ err_adev:
 	qhca_adev_del(dev);
 err_netdev:
 	qhca_netdev_unregister(dev);
+err_clock:
+	qhca_clock_cleanup(dev);
 err_dev:
 	qhca_dev_down(dev);
 err_pci:
@@ -162,6 +167,7 @@ static void qhca_remove(struct pci_dev *pdev)
 	qhca_health_check(dev);
 	qhca_adev_del(dev);
 	qhca_netdev_unregister(dev);
+	qhca_clock_cleanup(dev);
 	qhca_dev_down(dev);
 	qhca_pci_cleanup(dev);
 	qhca_dev_free(dev);

@@ -8,12 +8,15 @@
 #include <linux/idr.h>
 #include <linux/io.h>
 #include <linux/mutex.h>
+#include <linux/ptp_clock_kernel.h>
+#include <linux/seqlock.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include <net/qhca/core.h>
+#include <rdma/qhca-abi.h>
 
 /* MSI-X vector of command completions and asynchronous events. */
 #define QHCA_VECTOR_ASYNC	0
@@ -162,6 +165,28 @@ struct qhca_health {
 };
 
 /**
+ * struct qhca_clock - the PTP clock
+ * @info: operations
+ * @ptp: the clock, or NULL if the kernel has none
+ * @lock: serialises changes of @base
+ * @seq: protects @base
+ * @base: device time and that of the clock
+ * @page: @base for processes, in a page of its own
+ * @mark: device time at some moment; belongs to the owner of the function
+ * @mark_boot: the system's time at the same moment, sleep included
+ */
+struct qhca_clock {
+	struct ptp_clock_info info;
+	struct ptp_clock *ptp;
+	struct mutex lock;		/* changes of @base */
+	seqlock_t seq;			/* @base */
+	struct qhca_clock_info base;
+	struct qhca_clock_info *page;
+	u64 mark;
+	u64 mark_boot;
+};
+
+/**
  * struct qhca_dev - the PCI function
  * @pdev: its PCI device
  * @regs: BAR0
@@ -187,6 +212,7 @@ struct qhca_health {
  * @clock_lock: keeps the two halves of the clock together
  * @cc: parameters of congestion control; under qhca_lock()
  * @cc_registered: devlink has them
+ * @clock: PTP clock
  * @netdev: Ethernet port
  * @adev: auxiliary device, or NULL while the function is down
  * @debugfs: folder of the function, or NULL
@@ -216,6 +242,7 @@ struct qhca_dev {
 	spinlock_t clock_lock;		/* clock registers */
 	u32 cc[QHCA_CC_MAX];
 	bool cc_registered;
+	struct qhca_clock clock;
 	struct net_device *netdev;
 	struct qhca_adev *adev;
 	struct dentry *debugfs;
@@ -244,6 +271,15 @@ int qhca_hw_reset(struct qhca_dev *dev);
 int qhca_hw_enable(struct qhca_dev *dev);
 bool qhca_hw_link_up(struct qhca_dev *dev);
 void qhca_hw_mac(struct qhca_dev *dev, u8 *mac);
+u64 qhca_hw_clock(struct qhca_dev *dev, struct ptp_system_timestamp *sts);
+
+/* clock.c */
+int qhca_clock_init(struct qhca_dev *dev);
+void qhca_clock_cleanup(struct qhca_dev *dev);
+void qhca_clock_mark(struct qhca_dev *dev);
+void qhca_clock_resume(struct qhca_dev *dev);
+int qhca_clock_index(const struct qhca_dev *dev);
+u64 qhca_clock_to_ns(struct qhca_dev *dev, u64 cycles);
 
 /* cmdq.c */
 int qhca_cmdq_init(struct qhca_dev *dev);

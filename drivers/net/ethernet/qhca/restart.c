@@ -84,6 +84,8 @@ void qhca_dev_down(struct qhca_dev *dev)
  */
 void qhca_detach(struct qhca_dev *dev)
 {
+	if (dev->up)
+		qhca_clock_mark(dev);
 	qhca_adev_del(dev);
 	qhca_netdev_suspend(dev);
 	qhca_dev_down(dev);
@@ -122,6 +124,7 @@ int qhca_attach(struct qhca_dev *dev)
 	ret = qhca_dev_up(dev);
 	if (ret)
 		return ret;
+	qhca_clock_resume(dev);
 	ret = qhca_netdev_resume(dev);
 	if (ret)
 		goto err_dev;
