@@ -45,6 +45,17 @@ static inline void ethtool_puts(u8 **data, const char *str)
 }
 #endif
 
+#ifndef QHCA_HAVE_NDO_HWTSTAMP		/* 6.6 */
+struct kernel_hwtstamp_config {
+	int	tx_type;
+	int	rx_filter;
+};
+#endif
+
+#ifndef QHCA_HAVE_KERNEL_TS_INFO	/* 6.12 */
+#define kernel_ethtool_ts_info	ethtool_ts_info
+#endif
+
 #ifndef QHCA_HAVE_DIM_POINTER		/* 6.13 */
 #include <linux/dim.h>
 

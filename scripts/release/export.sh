@@ -150,6 +150,7 @@ place_linux()
 	cp "$QHCA_TOP/include/uapi/rdma/qhca-abi.h" include/uapi/rdma/
 	edit $hw/qhca/main.c '/^#include <qhca_ib_ops.h>/d'
 	edit $net/qhca/ethtool.c '/^#include <qhca_eth_ops.h>/d'
+	edit $net/qhca/netdev.c '/^#include <qhca_netdev_ops.h>/d'
 	without_probes
 	mend_mad
 	driver_id include/uapi/rdma/ib_user_ioctl_verbs.h $hw/qhca/main.c

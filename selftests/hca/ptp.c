@@ -3,7 +3,10 @@
  * The PTP clock: that it can be read, set and adjusted. Each test leaves it with the system's time.
  * Needs root.
  */
+#include <linux/ethtool.h>
+#include <linux/net_tstamp.h>
 #include <linux/ptp_clock.h>
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -65,6 +68,9 @@ static void check_rate(const struct moment *a, const struct moment *b, long ppm,
 
 TEST(caps, "ptp: the clock says what it can do")
 {
+	struct ethtool_ts_info info = { .cmd = ETHTOOL_GET_TS_INFO };
+	const unsigned int hard = SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RX_HARDWARE |
+				  SOF_TIMESTAMPING_RAW_HARDWARE;
 	struct ptp_clock_caps caps;
 
 	start();
@@ -77,6 +83,11 @@ TEST(caps, "ptp: the clock says what it can do")
 	CHECK_EQ(caps.n_pins, 0);
 	CHECK_EQ(caps.cross_timestamping, 0);
 	CHECK(ioctl(phc.fd, PTP_ENABLE_PPS, 1) && errno == EOPNOTSUPP);
+	REQUIRE_OK(phc_if_ioctl(SIOCETHTOOL, &info));
+	CHECK_EQ(info.phc_index, phc.index);
+	CHECK_EQ(info.so_timestamping & hard, hard);
+	CHECK_EQ(info.tx_types, 1 << HWTSTAMP_TX_OFF | 1 << HWTSTAMP_TX_ON);
+	CHECK_EQ(info.rx_filters, 1 << HWTSTAMP_FILTER_NONE | 1 << HWTSTAMP_FILTER_ALL);
 }
 
 TEST_ROWS(set, "ptp: the clock can be set, and runs at the rate that was set", phc_eras)

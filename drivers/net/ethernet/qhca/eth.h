@@ -250,6 +250,8 @@ static inline void qhca_stat_add(u64 *stat, u64 n)
  * @port_on: the port may be on; under @port_lock
  * @rx_mode_work: passes the address filter to the device, which sleeps
  * @restart_work: replaces the queues after a failure
+ * @tx_stamps: sent frames whose sender wants it get a timestamp; changes under RTNL
+ * @rx_stamps: all received frames get one
  * @link_lock: keeps changes of the carrier in the order of register reads
  * @nb: receives asynchronous events
  */
@@ -267,6 +269,8 @@ struct qhca_nic {
 	bool port_on;
 	struct work_struct rx_mode_work;
 	struct work_struct restart_work;
+	bool tx_stamps;
+	bool rx_stamps;
 	spinlock_t link_lock;		/* carrier */
 	struct notifier_block nb;
 };
@@ -335,6 +339,16 @@ int qhca_eth_cq_moderate(struct qhca_eth_cq *cq, u32 usecs, u32 frames);
 void qhca_eth_dim_init(struct qhca_eth_cq *cq);
 void qhca_eth_dim_stop(struct qhca_eth_cq *cq);
 void qhca_eth_dim(struct qhca_eth_cq *cq, u64 packets, u64 bytes);
+
+/* stamps.c */
+void qhca_rx_stamp(const struct qhca_chan *chan, struct sk_buff *skb, const struct qhca_cqe *cqe);
+void qhca_tx_stamp_start(const struct qhca_nic *nic, struct sk_buff *skb);
+void qhca_tx_stamp_end(const struct qhca_chan *chan, struct sk_buff *skb,
+		       const struct qhca_cqe *cqe);
+int qhca_hwtstamp_get(struct net_device *netdev, struct kernel_hwtstamp_config *config);
+int qhca_hwtstamp_set(struct net_device *netdev, struct kernel_hwtstamp_config *config,
+		      struct netlink_ext_ack *extack);
+int qhca_get_ts_info(struct net_device *netdev, struct kernel_ethtool_ts_info *info);
 
 /* tx.c */
 int qhca_txq_alloc(struct qhca_chan *chan, u32 entries);

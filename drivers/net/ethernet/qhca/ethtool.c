@@ -184,5 +184,5 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.get_sset_count = qhca_get_sset_count,
 	.get_strings = qhca_get_strings,
 	.get_ethtool_stats = qhca_get_ethtool_stats,
-	.get_ts_info = ethtool_op_get_ts_info,
+	.get_ts_info = qhca_get_ts_info,
 };

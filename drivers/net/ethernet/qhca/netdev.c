@@ -10,6 +10,7 @@
 #include <linux/rtnetlink.h>
 
 #include "eth.h"
+#include <qhca_netdev_ops.h>	/* needed only for older kernels */
 
 /**
  * qhca_nic_max_channels - how many channels the port can have now
@@ -203,6 +204,8 @@ static const struct net_device_ops qhca_netdev_ops = {
 	.ndo_change_mtu = qhca_change_mtu,
 	.ndo_get_stats64 = qhca_get_stats64,
 	.ndo_tx_timeout = qhca_tx_timeout,
+	.ndo_hwtstamp_get = qhca_hwtstamp_get,
+	.ndo_hwtstamp_set = qhca_hwtstamp_set,
 };
 
 static int qhca_nic_event(struct notifier_block *nb, unsigned long type, void *obj)

@@ -150,6 +150,7 @@ static void qhca_rx_deliver(struct qhca_chan *chan, struct sk_buff *skb,
 	struct net_device *netdev = chan->nic->netdev;
 	u16 flags = le16_to_cpu(cqe->flags);
 
+	qhca_rx_stamp(chan, skb, cqe);
 	skb_record_rx_queue(skb, chan->index);
 	skb->protocol = eth_type_trans(skb, netdev);
 	if (netdev->features & NETIF_F_RXCSUM && flags & QHCA_CQE_CSUM_OK) {

@@ -162,6 +162,7 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 	if (n < 0)
 		goto drop;
 
+	qhca_tx_stamp_start(nic, skb);
 	skb_tx_timestamp(skb);
 	/* NAPI must find the buffers below the index filled in. */
 	smp_store_release(&tx->pi, tx->pi + n);
@@ -281,6 +282,7 @@ void qhca_tx_poll(struct qhca_chan *chan, int budget)
 	unsigned int left = BIT(tx->log_size);
 	struct qhca_tx_sum sum = {};
 	struct qhca_cqe cqe;
+	struct sk_buff *skb;
 	u32 index, ci = tx->ci;
 
 	while (left-- && qhca_eth_cq_next(&tx->cq, &cqe)) {
@@ -289,7 +291,9 @@ void qhca_tx_poll(struct qhca_chan *chan, int budget)
 			qhca_health_die(chan->nic->dev, "an Ethernet completion makes no sense");
 			break;
 		}
-		qhca_tx_count(&chan->stats->tx, tx->buf[qhca_tx_pos(tx, index)].skb, &cqe);
+		skb = tx->buf[qhca_tx_pos(tx, index)].skb;
+		qhca_tx_count(&chan->stats->tx, skb, &cqe);
+		qhca_tx_stamp_end(chan, skb, &cqe);
 		ci = qhca_tx_free_to(chan, ci, index, budget, &sum);
 	}
 	if (!sum.packets)
