@@ -170,6 +170,8 @@ void poll_none_at(struct ibv_cq *cq, int ms, const char *file, int line);
 /* Sends a few bytes from @from to @to, and polls both completions. */
 void ping(struct end *from, struct end *to);
 void ping_pong(struct pair *p);
+/* Sends a message without data from p->a, which p->b receives; leaves the completion of that. */
+void send_empty(struct pair *p);
 
 /* Waits up to @ms for an event of a completion channel, and acknowledges it. */
 bool cq_event_wait(struct ibv_comp_channel *ch, struct ibv_cq **cq, int ms);

@@ -138,6 +138,15 @@ void ping_pong(struct pair *p)
 	ping(&p->b, &p->a);
 }
 
+void send_empty(struct pair *p)
+{
+	struct ibv_send_wr wr = wr_send(1, NULL, 0);
+
+	REQUIRE_OK(post_recv(&p->b, 2, NULL, 0));
+	REQUIRE_OK(post_send(&p->a, &wr));
+	poll_ok(p->a.send_cq, 1);
+}
+
 static bool readable(int fd, int ms)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
