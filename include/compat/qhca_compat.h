@@ -74,6 +74,11 @@ struct kernel_hwtstamp_config {
 #define netif_queue_set_napi(netdev, index, type, napi)		((void)(netdev))
 #endif
 
+#ifndef QHCA_HAVE_VM_FLAGS		/* 6.3 */
+#define vm_flags_set(vma, flags)	((void)((vma)->vm_flags |= (flags)))
+#define vm_flags_clear(vma, flags)	((void)((vma)->vm_flags &= ~(flags)))
+#endif
+
 #ifndef QHCA_HAVE_UMEM_GET_VA		/* 7.2 */
 #define ib_umem_get_va	ib_umem_get
 #endif

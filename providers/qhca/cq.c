@@ -267,7 +267,7 @@ struct ibv_cq_ex *qhca_create_cq_ex(struct ibv_context *ibctx,
 
 	if (!cq)
 		return NULL;
-	qhca_cq_fill_ops(&cq->vcq.cq_ex, attr->wc_flags);
+	qhca_cq_fill_ops(to_qctx(ibctx), &cq->vcq.cq_ex, attr->wc_flags);
 	return &cq->vcq.cq_ex;
 }
 

@@ -215,7 +215,7 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 }
 
 /*
- * Real time is device time plus an offset. Because the two clocks slowly drift apart,
+ * Without a PTP clock, real time is device time plus an offset. Because the two clocks slowly drift apart,
  * compare them once a second. That is a system call, so do it without the lock.
  */
 static void check_wallclock(struct qhca_cq *cq)
@@ -330,18 +330,26 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
 	return le64toh(to_qcq_ex(ibcq)->cur->timestamp);
 }
 
-static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ibcq)
+static uint64_t read_completion_ptp_ns(struct ibv_cq_ex *ibcq)
+{
+	return qhca_clock_ns(to_qctx(ibcq->context)->clock,
+			     read_completion_ts(ibcq));
+}
+
+static uint64_t read_completion_system_ns(struct ibv_cq_ex *ibcq)
 {
 	return read_completion_ts(ibcq) +
 	       atomic_load_explicit(&to_qcq_ex(ibcq)->wall_offset,
 				    memory_order_relaxed);
 }
 
-void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq, uint64_t wc_flags)
+void qhca_cq_fill_ops(const struct qhca_context *ctx, struct ibv_cq_ex *ibcq,
+		      uint64_t wc_flags)
 {
 	bool wallclock = wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	bool ptp = ctx->clock;
 
-	ibcq->start_poll = wallclock ? start_poll_wallclock : start_poll;
+	ibcq->start_poll = wallclock && !ptp ? start_poll_wallclock : start_poll;
 	ibcq->next_poll = next_poll;
 	ibcq->end_poll = end_poll;
 	ibcq->read_opcode = read_opcode;
@@ -357,5 +365,6 @@ void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq, uint64_t wc_flags)
 	ibcq->read_cvlan = read_cvlan;
 	ibcq->read_flow_tag = read_flow_tag;
 	ibcq->read_completion_ts = read_completion_ts;
-	ibcq->read_completion_wallclock_ns = read_completion_wallclock_ns;
+	ibcq->read_completion_wallclock_ns = ptp ? read_completion_ptp_ns :
+						   read_completion_system_ns;
 }

@@ -44,43 +44,10 @@ static int qhca_query_device_ex(struct ibv_context *ibctx,
 	return 0;
 }
 
-/* Device time, and the wall-clock time of the same moment. */
-int qhca_query_clock(struct ibv_context *ibctx, uint64_t *device_ns,
-		     uint64_t *real_ns)
+static void unmap_pages(struct qhca_context *ctx)
 {
-	struct uqhca_query_device_ex_resp resp = {};
-	struct ibv_device_attr_ex attr;
-	size_t size = sizeof(resp);
-	int err;
-
-	err = ibv_cmd_query_device_any(ibctx, NULL, &attr, sizeof(attr),
-				       &resp.ibv_resp, &size);
-	if (err)
-		return err;
-	*device_ns = resp.clock_ns;
-	*real_ns = resp.real_ns;
-	return resp.clock_ns ? 0 : EOPNOTSUPP;
-}
-
-static int qhca_query_rt_values(struct ibv_context *ibctx,
-				struct ibv_values_ex *values)
-{
-	uint64_t device_ns, real_ns;
-	int err;
-
-	if (!check_comp_mask(values->comp_mask, IBV_VALUES_MASK_RAW_CLOCK))
-		return qhca_ret(EINVAL);
-	if (!values->comp_mask)
-		return 0;
-	err = qhca_query_clock(ibctx, &device_ns, &real_ns);
-	if (err) {
-		values->comp_mask = 0;
-		return qhca_ret(err);
-	}
-	/* All in tv_nsec, to compare with timestamps of completions. */
-	values->raw_clock.tv_sec = 0;
-	values->raw_clock.tv_nsec = device_ns;
-	return 0;
+	qhca_clock_unmap(ctx);
+	munmap(ctx->db, ctx->db_size);
 }
 
 static void qhca_free_context(struct ibv_context *ibctx)
@@ -88,7 +55,7 @@ static void qhca_free_context(struct ibv_context *ibctx)
 	struct qhca_context *ctx = to_qctx(ibctx);
 
 	qhca_shadow_free(ctx);
-	munmap(ctx->db, ctx->db_size);
+	unmap_pages(ctx);
 	verbs_uninit_context(&ctx->ibv_ctx);
 	free(ctx);
 }
@@ -261,9 +228,10 @@ static int context_init(struct qhca_context *ctx, int cmd_fd,
 	err = map_doorbells(ctx, cmd_fd, resp);
 	if (err)
 		return err;
+	qhca_clock_map(ctx, cmd_fd, resp);
 	err = read_limits(ctx);
 	if (err) {
-		munmap(ctx->db, ctx->db_size);
+		unmap_pages(ctx);
 		return err;
 	}
 	ctx->max_send_sge = resp->max_send_sge;

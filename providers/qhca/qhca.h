@@ -55,10 +55,14 @@ struct qhca_mem {
 /* Doorbells in memory: three pages. */
 #define QHCA_CTX_SLOTS	1408
 
+struct qhca_clock_info;
+
 struct qhca_context {
 	struct verbs_context ibv_ctx;
 	void *db;		/* doorbell page */
 	size_t db_size;
+	const struct qhca_clock_info *clock;	/* page of the PTP clock, or NULL */
+	size_t clock_size;
 	struct qhca_mem shadow_mem;	/* struct qhca_shadow, or empty */
 	pthread_mutex_t slots_lock;	/* slots */
 	uint64_t slots[QHCA_CTX_SLOTS / 64];	/* bits of those in use */
@@ -299,8 +303,15 @@ void qhca_shadow_free(struct qhca_context *ctx);
 void qhca_slot_get(struct qhca_context *ctx, struct qhca_slot *slot);
 void qhca_slot_put(struct qhca_context *ctx, struct qhca_slot *slot);
 
+struct qhca_alloc_ucontext_resp;
+void qhca_clock_map(struct qhca_context *ctx, int cmd_fd,
+		    const struct qhca_alloc_ucontext_resp *resp);
+void qhca_clock_unmap(struct qhca_context *ctx);
+uint64_t qhca_clock_ns(const struct qhca_clock_info *clock, uint64_t cycles);
 int qhca_query_clock(struct ibv_context *ibctx, uint64_t *device_ns,
 		     uint64_t *real_ns);
+int qhca_query_rt_values(struct ibv_context *ibctx,
+			 struct ibv_values_ex *values);
 int qhca_query_port_speed(struct ibv_context *ibctx, uint32_t port,
 			  uint64_t *speed);
 int qhca_query_port(struct ibv_context *ibctx, uint8_t port,
@@ -361,7 +372,8 @@ int qhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
 int qhca_destroy_cq(struct ibv_cq *ibcq);
 int qhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 int qhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
-void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq, uint64_t wc_flags);
+void qhca_cq_fill_ops(const struct qhca_context *ctx, struct ibv_cq_ex *ibcq,
+		      uint64_t wc_flags);
 int qhca_cq_add(struct qhca_cq *cq, struct qhca_map *map,
 		struct qhca_link *link);
 void qhca_cq_del(struct qhca_cq *cq, struct qhca_map *map,

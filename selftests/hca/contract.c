@@ -31,7 +31,7 @@ _Static_assert(sizeof(struct qhca_cqe) == sizeof(struct qhca_cq_dbrec),
 	       "the doorbell record keeps the alignment of the ring");
 
 /* No implicit padding at the end, and 64-bit members are aligned. */
-_Static_assert(sizeof(struct qhca_alloc_ucontext_resp) == 32, "alloc_ucontext");
+_Static_assert(sizeof(struct qhca_alloc_ucontext_resp) == 48, "alloc_ucontext");
 _Static_assert(sizeof(struct qhca_clock_info) == 32, "page of the clock");
 _Static_assert(sizeof(struct qhca_alloc_pd_resp) == 8, "alloc_pd");
 _Static_assert(sizeof(struct qhca_create_cq_req) == 24, "create_cq request");

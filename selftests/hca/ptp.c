@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The PTP clock: that it can be read, set and adjusted. Each test leaves it with the system's time.
- * Needs root.
+ * The PTP clock: that it can be read, set and adjusted, and that the timestamps of completions are
+ * its time. Each test leaves it with the system's time. Needs root.
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/net_tstamp.h>
 #include <linux/ptp_clock.h>
@@ -10,9 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "lib/phc.h"
+#include "lib/uverbs.h"
 
 static struct dev *dev;
 static struct phc phc;
@@ -180,4 +184,211 @@ TEST(offsets, "ptp: offsets from the system's time can be measured")
 		/* It has just been set; emulated clocks may run at rates of their own. */
 		CHECK(llabs(t[1] - t[0]) < PHC_SECOND);
 	}
+}
+
+/* ---- completions ---- */
+
+static struct ibv_cq_ex *wallclock_cq(void)
+{
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = 64,
+		.wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(dev->ctx, &init);
+
+	REQUIRE(cq);
+	return cq;
+}
+
+static struct pair wallclock_pair(struct ibv_cq_ex *cq)
+{
+	struct pair p = { .dev = dev };
+	struct qp_opts o = QP_OPTS;
+
+	p.a = end_new(dev, &o);
+	o.recv_cq = ibv_cq_ex_to_cq(cq);
+	p.b = end_new(dev, &o);
+	pair_connect(&p, &CONN);
+	return p;
+}
+
+/* Takes the completion; returns its time, and that of the device in @raw. */
+static int64_t take(struct ibv_cq_ex *cq, int64_t *raw)
+{
+	struct ibv_poll_cq_attr attr = { 0 };
+	int64_t ns;
+
+	REQUIRE_OK(ibv_start_poll(cq, &attr));
+	CHECK_EQ(cq->status, IBV_WC_SUCCESS);
+	*raw = ibv_wc_read_completion_ts(cq);
+	ns = ibv_wc_read_completion_wallclock_ns(cq);
+	ibv_end_poll(cq);
+	return ns;
+}
+
+TEST_ROWS(completions, "ptp: C-030 completions have the time of the clock", phc_eras)
+{
+	struct ibv_cq_ex *cq;
+	struct moment a, b;
+	struct pair p;
+	int i;
+
+	start();
+	cq = wallclock_cq();
+	p = wallclock_pair(cq);
+	REQUIRE_OK(phc_rate(&phc, row->ppm * PPM));
+	phc_set(&phc, row->ns);
+	for (i = 0; i < 20; i++) {
+		struct moment m;
+
+		a = now();
+		send_empty(&p);
+		b = now();
+		m.ns = take(cq, &m.before);
+		m.after = m.before;
+		CHECK(a.ns <= m.ns && m.ns <= b.ns);
+		check_rate(&a, &m, row->ppm, 0);
+		check_rate(&m, &b, row->ppm, 0);
+	}
+	finish();
+}
+
+TEST_ROWS(before, "ptp: C-030 completions of before the clock was set have the new time", phc_eras)
+{
+	struct moment a, m;
+	struct ibv_cq_ex *cq;
+	struct pair p;
+
+	start();
+	cq = wallclock_cq();
+	p = wallclock_pair(cq);
+	send_empty(&p);
+	sleep_ms(100);
+	REQUIRE_OK(phc_rate(&phc, row->ppm * PPM));
+	phc_set(&phc, row->ns);
+	a = now();
+	m.ns = take(cq, &m.before);
+	m.after = m.before;
+	CHECK(m.ns < row->ns);
+	check_rate(&m, &a, row->ppm, 0);
+	finish();
+}
+
+/* ---- the page ---- */
+
+static long page;
+
+static struct uv page_start(void)
+{
+	struct uv uv;
+
+	start();
+	uv = uv_open(dev);
+	page = sysconf(_SC_PAGESIZE);
+	REQUIRE(uv.ctx.clock_page_size == page);
+	return uv;
+}
+
+static void *page_map(const struct uv *uv, size_t len, int prot, int flags)
+{
+	return mmap(NULL, len, prot, flags, uv->fd, uv->ctx.clock_mmap_key);
+}
+
+static const struct bad_map {
+	const char *name;
+	int pages, prot, flags, err;
+} bad_maps[] = {
+	{ "for writing", 1, PROT_READ | PROT_WRITE, MAP_SHARED, EPERM },
+	{ "for execution", 1, PROT_READ | PROT_EXEC, MAP_SHARED, EPERM },
+	{ "as a copy", 1, PROT_READ, MAP_PRIVATE, EINVAL },
+	{ "two pages", 2, PROT_READ, MAP_SHARED, EINVAL },
+};
+
+TEST_ROWS(bad_map, "ptp: the page of the clock is refused", bad_maps)
+{
+	struct uv uv = page_start();
+
+	errno = 0;
+	CHECK(page_map(&uv, row->pages * page, row->prot, row->flags) == MAP_FAILED);
+	CHECK_EQ(errno, row->err);
+}
+
+TEST(read_only, "ptp: nothing makes the page of the clock writable, or larger")
+{
+	struct uv uv = page_start();
+	void *p = page_map(&uv, page, PROT_READ, MAP_SHARED);
+	uint64_t ones = -1ull;
+	int fd;
+
+	REQUIRE(p != MAP_FAILED);
+	CHECK(mprotect(p, page, PROT_READ | PROT_WRITE) && errno == EACCES);
+	CHECK(mprotect(p, page, PROT_READ | PROT_EXEC) && errno == EACCES);
+	CHECK(mremap(p, page, 2 * page, MREMAP_MAYMOVE) == MAP_FAILED);
+	fd = open("/proc/self/mem", O_RDWR);
+	REQUIRE(fd >= 0);
+	CHECK(pwrite(fd, &ones, sizeof(ones), (uintptr_t)p) < 0);
+	close(fd);
+	CHECK(!ibv_reg_mr(dev->pd, p, page, LOCAL));
+}
+
+/* Time at device time @cycles, in units of 2^-31 ns. */
+static __int128 exactly(const struct qhca_clock_info *info, uint64_t cycles)
+{
+	return ((__int128)info->nsec << QHCA_CLOCK_SHIFT) + info->frac +
+	       (__int128)(int64_t)(cycles - info->cycles) * info->mult;
+}
+
+TEST(exact, "ptp: C-030 new rates lose no fraction of a nanosecond, and completions are exact")
+{
+	struct uv uv = page_start();
+	const struct qhca_clock_info *info = page_map(&uv, page, PROT_READ, MAP_SHARED);
+	struct qhca_clock_info was;
+	struct ibv_cq_ex *cq;
+	struct pair p;
+	int64_t raw, ns;
+	long i;
+
+	REQUIRE(info != MAP_FAILED);
+	cq = wallclock_cq();
+	p = wallclock_pair(cq);
+	for (i = 0; i < 200; i++) {
+		was = *info;
+		/* Completions of before the new rate, and of after it. */
+		if (i % 2)
+			send_empty(&p);
+		REQUIRE_OK(phc_rate(&phc, i * 7919 % (2 * MAX_PPM) * PPM - MAX_PPM * PPM + i));
+		CHECK(info->frac < 1u << QHCA_CLOCK_SHIFT);
+		CHECK(exactly(&was, info->cycles) == exactly(info, info->cycles));
+		if (i % 2 == 0)
+			send_empty(&p);
+		ns = take(cq, &raw);
+		CHECK((raw < (int64_t)info->cycles) == i % 2);
+		CHECK_EQ(ns, exactly(info, raw) >> QHCA_CLOCK_SHIFT);
+	}
+	finish();
+}
+
+TEST_ROWS(content, "ptp: the page of the clock has the time", phc_eras)
+{
+	struct uv uv = page_start();
+	const struct qhca_clock_info *info = page_map(&uv, page, PROT_READ, MAP_SHARED);
+	struct moment a, b;
+	uint32_t seq;
+
+	REQUIRE(info != MAP_FAILED);
+	seq = info->seq;
+	REQUIRE_OK(phc_rate(&phc, row->ppm * PPM));
+	phc_set(&phc, row->ns);
+	CHECK_EQ(info->seq % 2, 0);
+	CHECK_EQ(info->seq - seq, 4);
+	CHECK_EQ(info->nsec, row->ns);
+	CHECK_EQ(info->frac, 0);
+	a = (struct moment){ info->cycles, info->nsec, info->cycles };
+	b = now();
+	check_rate(&a, &b, row->ppm, 0);
+	/* A context that is gone takes no mapping away. */
+	close(uv.fd);
+	CHECK_EQ(info->nsec, row->ns);
+	finish();
 }

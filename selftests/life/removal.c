@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/life.h"
+#include "lib/phc.h"
 #include "lib/xrc.h"
 
 #define RDMA_DRIVER	"/sys/bus/auxiliary/drivers/qhca_ib.rdma"
@@ -113,6 +114,47 @@ TEST_ROWS(idle, "J-019 H-015 J-021 DEVICE_FATAL, then every verb fails", ways)
 	CHECK_ERR(ibv_dereg_mr(b.mr), 0);
 	bring_back(row, d->gid_index);
 	check_no_more_events(d->ctx);		/* DEVICE_FATAL was the last event */
+}
+
+TEST_ROWS(ptp, "ptp: the clock goes on, or is gone, and completions keep their time", ways)
+{
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = 16,
+		.wc_flags = IBV_WC_STANDARD_FLAGS |
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
+	bool other = row->go == server_kill;
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct pair p = { .dev = start() };
+	struct qp_opts o = QP_OPTS;
+	struct phc_past past;
+	struct ibv_cq_ex *cq;
+	struct timespec ts;
+	struct phc phc;
+	int64_t ns;
+
+	phc = phc_open(p.dev);
+	cq = ibv_create_cq_ex(p.dev->ctx, &init);
+	REQUIRE(cq);
+	p.a = end_new(p.dev, &o);
+	o.recv_cq = ibv_cq_ex_to_cq(cq);
+	p.b = end_new(p.dev, &o);
+	pair_connect(&p, &CONN);
+	past = phc_note(&phc);
+	send_empty(&p);
+	ns = phc_ns(&phc);
+	row->go();
+	async_expect(p.dev->ctx, IBV_EVENT_DEVICE_FATAL, NULL);
+	/* The page stays, whatever has become of the clock. */
+	REQUIRE_OK(ibv_start_poll(cq, &attr));
+	CHECK(ibv_wc_read_completion_wallclock_ns(cq) >= (uint64_t)past.ns);
+	CHECK(ibv_wc_read_completion_wallclock_ns(cq) <= (uint64_t)ns);
+	ibv_end_poll(cq);
+	bring_back(row, p.dev->gid_index);
+	if (other)
+		CHECK(clock_gettime(phc.id, &ts) && errno == ENODEV);
+	else
+		phc_check_went_on(&phc, &past);
 }
 
 /* A fatal error alone does not remove the device, only the reset that follows. */

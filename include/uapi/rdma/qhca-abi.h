@@ -30,6 +30,10 @@ struct qhca_alloc_ucontext_resp {
 	__u32 max_inline;
 	__u32 null_lkey;	/* key of ibv_alloc_null_mr(); 0: not supported */
 	__u32 max_shadow_slots;	/* 0: neither QHCA_METHOD_CREATE_SHADOW nor QHCA_CREATE_CQ_DBREC */
+	/* struct qhca_clock_info, for reading only: as the doorbell page. */
+	__aligned_u64 clock_mmap_key;
+	__u32 clock_page_size;	/* 0: no PTP clock */
+	__u32 reserved;
 };
 
 /*

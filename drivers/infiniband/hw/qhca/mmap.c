@@ -58,21 +58,41 @@ u64 qhca_ib_mmap_key(const struct qhca_ib_mmap_entry *entry)
 	return rdma_user_mmap_get_offset(&entry->rdma);
 }
 
+/*
+ * The VMA has a reference of the page, so it does not need the entry, and the page stays as it is
+ * when the device goes.
+ */
+static int qhca_ib_mmap_memory(const struct qhca_ib_mmap_entry *entry, struct vm_area_struct *vma)
+{
+	if (vma->vm_flags & (VM_WRITE | VM_EXEC))
+		return -EPERM;
+	vm_flags_clear(vma, VM_MAYWRITE | VM_MAYEXEC);
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	return vm_insert_page(vma, vma->vm_start, pfn_to_page(PFN_DOWN(entry->addr)));
+}
+
+static int qhca_ib_mmap_bar(struct qhca_ib_mmap_entry *entry, struct ib_ucontext *ibctx,
+			    struct vm_area_struct *vma)
+{
+	pgprot_t prot = entry->kind->write_combine ? pgprot_writecombine(vma->vm_page_prot) :
+						     pgprot_noncached(vma->vm_page_prot);
+
+	return rdma_user_mmap_io(ibctx, vma, PFN_DOWN(entry->addr), qhca_ib_mmap_len(entry), prot,
+				 &entry->rdma);
+}
+
 static int qhca_ib_do_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *rdma_entry;
 	struct qhca_ib_mmap_entry *entry;
-	pgprot_t prot;
 	int ret;
 
 	rdma_entry = rdma_user_mmap_entry_get(ibctx, vma);
 	if (!rdma_entry)
 		return -EINVAL;
 	entry = to_qentry(rdma_entry);
-	prot = entry->kind->write_combine ? pgprot_writecombine(vma->vm_page_prot) :
-					    pgprot_noncached(vma->vm_page_prot);
-	ret = rdma_user_mmap_io(ibctx, vma, PFN_DOWN(entry->addr), qhca_ib_mmap_len(entry),
-				prot, rdma_entry);
+	ret = entry->kind->memory ? qhca_ib_mmap_memory(entry, vma) :
+				    qhca_ib_mmap_bar(entry, ibctx, vma);
 	rdma_user_mmap_entry_put(rdma_entry);
 	return ret;
 }
@@ -99,7 +119,8 @@ void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
 	struct qhca_ib_dev *dev = to_qdev(rdma_entry->ucontext->device);
 	struct qhca_ib_mmap_entry *entry = to_qentry(rdma_entry);
 
-	entry->kind->release(dev, entry);
+	if (entry->kind->release)
+		entry->kind->release(dev, entry);
 	qhca_ib_uncharge_all(dev, &entry->charge);
 	kfree(entry);
 }

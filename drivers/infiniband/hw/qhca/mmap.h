@@ -8,12 +8,14 @@ struct qhca_ib_mmap_entry;
 
 /**
  * struct qhca_ib_mmap_kind - a kind of mapping
- * @write_combine: map for combined writes; otherwise uncached
+ * @memory: a page of the kernel's memory, which nobody can write to
+ * @write_combine: a part of a BAR is mapped for combined writes; otherwise uncached
  * @bar: the BAR, if other devices can get at it by a dma-buf; otherwise 0
  * @release: frees what the entry maps, once the owner has removed the entry and no VMA maps it;
- *           qhca_ib_mmap_insert() makes this the entry's task
+ *           qhca_ib_mmap_insert() makes this the entry's task; NULL if it owns nothing
  */
 struct qhca_ib_mmap_kind {
+	bool memory;
 	bool write_combine;
 	int bar;
 	void (*release)(struct qhca_ib_dev *dev, const struct qhca_ib_mmap_entry *entry);

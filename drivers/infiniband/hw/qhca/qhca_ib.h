@@ -103,6 +103,7 @@ struct qhca_ib_dev {
  * struct qhca_ib_ucontext - user context
  * @ibucontext: the verbs object
  * @db: mapping of its doorbell page, which the entry frees
+ * @clock: mapping of the page of the PTP clock, or NULL
  * @uar: number of the doorbell page
  * @has_shadow: @shadow is in use, or will be
  * @shadow: memory for its doorbells
@@ -111,6 +112,7 @@ struct qhca_ib_dev {
 struct qhca_ib_ucontext {
 	struct ib_ucontext ibucontext;
 	struct qhca_ib_mmap_entry *db;
+	struct qhca_ib_mmap_entry *clock;
 	u32 uar;
 	atomic_t has_shadow;
 	struct qhca_ib_qmem shadow;

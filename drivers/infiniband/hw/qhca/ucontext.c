@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: user contexts, each with one doorbell page. */
+/* qhca_ib.ko: user contexts, each with one doorbell page, and the page of the PTP clock. */
 #include "qhca_ib.h"
 
 #define UVERBS_MODULE_NAME qhca_ib
@@ -14,6 +14,32 @@ static const struct qhca_ib_mmap_kind qhca_ib_mmap_db = {
 	.release = qhca_ib_db_release,
 };
 
+static const struct qhca_ib_mmap_kind qhca_ib_mmap_clock = {
+	.memory = true,
+};
+
+static int qhca_ib_insert_clock(struct qhca_ib_dev *dev, struct ib_ucontext *ibctx)
+{
+	struct page *page = qhca_clock_page(dev->core);
+	struct qhca_ib_mmap_entry *entry;
+
+	if (!page)
+		return 0;
+	entry = qhca_ib_mmap_insert(ibctx, &qhca_ib_mmap_clock, page_to_phys(page), PAGE_SIZE);
+	if (IS_ERR(entry))
+		return PTR_ERR(entry);
+	to_qctx(ibctx)->clock = entry;
+	return 0;
+}
+
+/* Allow no new mappings of either page. */
+static void qhca_ib_remove_pages(struct qhca_ib_ucontext *ctx)
+{
+	if (ctx->clock)
+		qhca_ib_mmap_remove(ctx->clock);
+	qhca_ib_mmap_remove(ctx->db);
+}
+
 static void qhca_ib_ucontext_resp(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *ctx,
 				  struct qhca_alloc_ucontext_resp *resp)
 {
@@ -25,6 +51,10 @@ static void qhca_ib_ucontext_resp(struct qhca_ib_dev *dev, struct qhca_ib_uconte
 	resp->null_lkey = dev->limits->null_lkey;
 	if (qhca_ib_has(dev, QHCA_CAP_SHADOW))
 		resp->max_shadow_slots = QHCA_SHADOW_SLOTS_MAX;
+	if (!ctx->clock)
+		return;
+	resp->clock_mmap_key = qhca_ib_mmap_key(ctx->clock);
+	resp->clock_page_size = qhca_ib_mmap_len(ctx->clock);
 }
 
 static int qhca_ib_do_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
@@ -48,10 +78,17 @@ static int qhca_ib_do_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata 
 		qhca_uar_free(dev->core, ctx->uar);
 		return PTR_ERR(ctx->db);
 	}
+	ret = qhca_ib_insert_clock(dev, ibctx);
+	if (ret)
+		goto err;
 	qhca_ib_ucontext_resp(dev, ctx, &resp);
 	ret = qhca_ib_udata_out(udata, &resp, sizeof(resp));
 	if (ret)
-		qhca_ib_mmap_remove(ctx->db);
+		goto err;
+	return 0;
+
+err:
+	qhca_ib_remove_pages(ctx);
 	return ret;
 }
 
@@ -159,7 +196,7 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx)
 	/* The next owner of the page must start without GIDs; if this fails, the device is dead. */
 	qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
 	qhca_ib_shadow_destroy(dev, to_qctx(ibctx));
-	qhca_ib_mmap_remove(to_qctx(ibctx)->db);
+	qhca_ib_remove_pages(to_qctx(ibctx));
 }
 
 /**
