@@ -28,6 +28,8 @@ PACKAGES=(
 	# what libraries and applications make of it
 	openmpi-bin libopenmpi-dev python3-mpi4py mpich libmpich-dev
 	libucx-dev libfabric-dev netperf sockperf netcat-openbsd
+	# for the clock of the network card
+	linuxptp
 	# kbuild and verbs programs must build in the guest, too
 	gcc make libc6-dev libibverbs-dev librdmacm-dev
 )
