@@ -143,6 +143,11 @@ void vhca_qp_page_fault(struct qhca_engine *e, struct vhca_qp *qp,
     vhca_count_qp(e, qp, QHCA_CNT_PAGE_FAULT, 1);
     vhca_trace_page_fault(e, qp->qpn, kind, miss->key, miss->off);
     f->sn += !same;
+    if (!f->open || f->at != at) {
+        f->repeats = 0;
+    } else if (f->repeats < QHCA_PAGE_REPEATS) {
+        f->repeats++;
+    }
     f->miss = *miss;
     f->at = at;
     f->why = why;

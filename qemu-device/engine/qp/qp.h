@@ -22,6 +22,8 @@
 #define QHCA_MAX_CNTSET     4096u
 /* After so long a page fault that meets no answer is met and reported again. */
 #define QHCA_PAGE_WAIT_NS   1000000u
+/* More repeats of a page fault than these make no difference. */
+#define QHCA_PAGE_REPEATS   6u
 
 /* Packets that may cross to another QP at once. */
 #define QHCA_SPAN           64u
@@ -34,6 +36,7 @@
  * @at: the index of the WQE, or the PSN of the request, that needs the page
  * @why: SEND, REQUEST: what it fails with if the page is denied
  * @open: the driver has not answered it
+ * @repeats: how often it has been met again while it was open, up to a maximum
  */
 struct vhca_page_fault {
     struct vhca_miss miss;
@@ -41,6 +44,7 @@ struct vhca_page_fault {
     uint32_t sn, at;
     uint8_t why;
     bool open;
+    uint8_t repeats;
 };
 
 /*
@@ -224,6 +228,8 @@ void vhca_cntset_bind(struct vhca_qp *qp, struct vhca_cntset *set);
 #define QHCA_SNAP_FLOWS 3u
 /* The one that introduced rates. */
 #define QHCA_SNAP_RATES 4u
+/* The one that introduced repeats of page faults. */
+#define QHCA_SNAP_REPEATS 5u
 
 /*
  * Walk over a queue; the caller checks its parameters. On load @wq is empty

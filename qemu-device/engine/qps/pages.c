@@ -73,6 +73,8 @@ static const struct vhca_snap_field fault_fields[] = {
     QHCA_SNAP_ANY(struct vhca_page_fault, at),
     QHCA_SNAP_ANY(struct vhca_page_fault, why),
     QHCA_SNAP_FLAG(struct vhca_page_fault, open),
+    QHCA_SNAP_SINCE(QHCA_SNAP_REPEATS, struct vhca_page_fault, repeats,
+                    QHCA_PAGE_REPEATS),
     { 0 }
 };
 QHCA_SNAP_KNOWS(struct vhca_page_fault, 48);

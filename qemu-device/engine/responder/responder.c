@@ -40,6 +40,25 @@ static void accept_packet(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
+/*
+ * The request waits for a page. The NAK follows when the page is there, so that
+ * there is one for each; but a peer that asks again, because its timer has
+ * expired, must not lose a retry each time, and is told to wait.
+ */
+static void absent_page(struct qhca_engine *e, struct vhca_qp *qp,
+                        const struct roce_packet *p)
+{
+    const struct vhca_page_fault *f = &qp->fault[QHCA_PAGE_REQUEST];
+
+    qp->rsp.nak_sent = true;
+    vhca_qp_page_fault(e, qp, QHCA_PAGE_REQUEST, p->psn,
+                       roce_opcode(p->opcode)->op == OP_SEND ?
+                       QHCA_RX_BUFFER : QHCA_RX_ACCESS);
+    if (f->repeats) {
+        vhca_response_ack(qp, vhca_page_rnr(f->repeats), p->psn);
+    }
+}
+
 static void conclude(struct qhca_engine *e, struct vhca_qp *qp,
                      const struct roce_packet *p, enum vhca_rx_result result)
 {
@@ -59,11 +78,7 @@ static void conclude(struct qhca_engine *e, struct vhca_qp *qp,
         vhca_response_ack(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, p->psn);
         break;
     case QHCA_RX_PAGE:
-        /* The NAK follows when the page is there: there is one for each. */
-        qp->rsp.nak_sent = true;
-        vhca_qp_page_fault(e, qp, QHCA_PAGE_REQUEST, p->psn,
-                           roce_opcode(p->opcode)->op == OP_SEND ?
-                           QHCA_RX_BUFFER : QHCA_RX_ACCESS);
+        absent_page(e, qp, p);
         break;
     case QHCA_RX_KEY:
         /*
@@ -155,10 +170,9 @@ uint32_t vhca_responder_rx(struct qhca_engine *e, struct vhca_qp *qp,
         return in_order(e, qp, p);
     }
     if (ahead < 0) {
-        if (s->page_wait) {
-            vhca_response_resume(e, qp, false);     /* the peer still waits */
+        if (!s->page_wait || !vhca_response_wait(e, qp, p->psn)) {
+            vhca_responder_duplicate(e, qp, p);
         }
-        vhca_responder_duplicate(e, qp, p);
         return 1;
     }
     vhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
@@ -205,7 +219,7 @@ void vhca_responder_resume(struct qhca_engine *e, struct vhca_qp *qp, bool deny)
     }
     if (deny) {
         refuse(e, qp, &p, (enum vhca_rx_result)f->why);
-    } else {
+    } else if (!f->repeats) {   /* else the peer comes back by itself */
         vhca_response_ack(qp, AETH_RNR_NAK | PAGE_RNR_TIMER, p.psn);
     }
     vhca_qp_schedule(e, qp);

@@ -187,6 +187,19 @@ void vhca_response_settle(struct vhca_qp *qp);
  */
 bool vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
                         struct vhca_burst *burst);
+/* Return the RNR NAK for a peer that asks for the @n-th time again, n > 0. */
+static inline uint8_t vhca_page_rnr(unsigned n)
+{
+    /* From 10.24 ms (code 20) to 327.68 ms (30), always twice as long. */
+    return (uint8_t)(AETH_RNR_NAK | (18 + 2 * MIN_OF(n, QHCA_PAGE_REPEATS)));
+}
+/*
+ * The first response waits for a page, and the peer asks for @psn again: try
+ * the page again. Returns whether @psn needs no other answer, because it is not
+ * behind that response: the peer is told to wait.
+ */
+bool vhca_response_wait(struct qhca_engine *e, struct vhca_qp *qp,
+                        uint32_t psn);
 /* Answer the page fault of the first response. */
 void vhca_response_resume(struct qhca_engine *e, struct vhca_qp *qp, bool deny);
 /* Dequeue what is being sent. A fatal response moves the QP to ERR. */

@@ -271,6 +271,24 @@ void vhca_response_resume(struct qhca_engine *e, struct vhca_qp *qp, bool deny)
     }
 }
 
+bool vhca_response_wait(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
+{
+    struct vhca_responder *s = &qp->rsp;
+    unsigned n = qp->fault[QHCA_PAGE_RESPONSE].repeats + 1;
+    struct vhca_response nak = {
+        .kind = QHCA_RESP_ACK, .syndrome = vhca_page_rnr(n), .psn = psn,
+        .msn = s->msn,
+    };
+
+    vhca_response_resume(e, qp, false);
+    if (psn_diff(psn, response_at(s, s->q_head)->psn) > 0 ||
+        !vhca_response_room(qp)) {
+        return false;
+    }
+    *response_at(s, --s->q_head) = nak;     /* it overtakes what waits */
+    return true;
+}
+
 void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct vhca_burst *burst)
 {
