@@ -3,6 +3,7 @@
  * qhca engine tests: regions without pages under other services than RC, shared
  * receive queues, windows, and QPs that are drained or stopped.
  */
+#include "harness/flows.h"
 #include "harness/keys.h"
 #include "harness/odp.h"
 #include "harness/xrc.h"
@@ -122,6 +123,40 @@ static void flood(void)
     }
     CHECK_EQ(events, 1);
     CHECK_EQ(counter(g, QHCA_CNT_PAGE_FAULT), 200);
+}
+
+/* ---- Ethernet frames ---- */
+
+/* A frame waits where it is sent from, and is lost where it is to go. */
+static void frames(void)
+{
+    struct frame f = udp_frame(test_mac, 1, 2, 7, 100);
+    struct qhca_seg_le sge;
+    struct qhca_flow r;
+    struct rc_wr wr;
+
+    start_node();
+    qp = flow_qp(&node);
+    odp = odp_create(g, node.pdn, node.mr.addr, NODE_MEM);
+    r = flow_rule(&qp);
+    flow_add(g, &r);
+    sge = (struct qhca_seg_le) { node.mr.addr + FLOW_RECV, 1600, odp.key };
+    rc_recv_raw(&qp, 100, 1, &sge);
+    memcpy(guest_ptr(g, node.mr.addr, f.len), f.data, f.len);
+    wr = rc_wr(&qp, QHCA_WR_SEND, 0, (uint32_t)f.len);
+    wr.sge[0].lkey = odp.key;
+    rc_post(&qp, &wr);
+    guest_run(g);
+    rc_expect_none(&qp.scq);
+    odp_run(&odp, &node);
+    rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
+    CHECK(flow_none(&qp));
+    CHECK_EQ(counter(g, QHCA_CNT_RX_REFUSED), 1);
+    CHECK_EQ(odp.served, 2);
+    rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
+    CHECK(flow_got(&qp, 0, &f));
+    CHECK_EQ(counter(g, QHCA_CNT_PAGE_FAULT), 2);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
 }
 
 /* ---- shared receive queues ---- */
@@ -301,6 +336,7 @@ static const struct test tests[] = {
     { "UC and UD: the sender's page is denied", unreliable_denied },
     { "UC and UD: a message to an absent page is lost", unreliable_receiver },
     { "UD: many messages to an absent page are one event", flood },
+    { "RAW: a frame waits for its page, or is lost", frames },
     { "UD: a lost message gives the SRQ its receive WR back", srq_datagram },
     { "a message into an SRQ waits", srq_reliable },
     { "XRC: pages of the SRQ's region", xrc },

@@ -3,7 +3,6 @@
  * QPs of type RAW: they send and receive Ethernet frames.
  */
 #include "harness/flows.h"
-#include "harness/odp.h"
 #include "harness/snapshot.h"
 
 static const uint8_t far_mac[6] = { 0x52, 0x54, 0, 9, 9, 9 };
