@@ -110,10 +110,10 @@ static int qhca_ib_event(struct notifier_block *nb, unsigned long type, void *da
 
 	switch (type) {
 	case QHCA_EVENT_QP_FATAL:
-		qhca_ib_rwq_event(dev, *obj);
+	case QHCA_EVENT_PAGE_FAULT:
+		qhca_ib_rwq_event(dev, type, *obj);
 		fallthrough;
 	case QHCA_EVENT_QP_FATAL + 1 ... QHCA_EVENT_LAST_WQE_REACHED:
-	case QHCA_EVENT_PAGE_FAULT:
 		qhca_ib_qp_event(dev, type, *obj);
 		return NOTIFY_OK;
 	case QHCA_EVENT_SRQ_LIMIT_REACHED:

@@ -75,7 +75,7 @@ void qhca_ib_dm_cleanup(struct qhca_ib_dev *dev);
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 struct ib_mr *qhca_ib_odp_reg(struct ib_pd *ibpd, u64 start, u64 length, u64 iova, int access);
 void qhca_ib_odp_release(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr);
-void qhca_ib_odp_work(struct work_struct *work);
+void qhca_ib_odp_faults(struct qhca_ib_dev *dev, u32 qpn);
 int qhca_ib_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
 		      struct ib_sge *sge, u32 num_sge, struct uverbs_attr_bundle *attrs);
 #else
@@ -89,7 +89,7 @@ static inline void qhca_ib_odp_release(struct qhca_ib_dev *dev, struct qhca_ib_m
 {
 }
 
-static inline void qhca_ib_odp_work(struct work_struct *work)
+static inline void qhca_ib_odp_faults(struct qhca_ib_dev *dev, u32 qpn)
 {
 }
 #endif

@@ -93,13 +93,14 @@ static bool qhca_ib_odp_answer(struct qhca_ib_dev *dev, u32 qpn, unsigned int ki
 }
 
 /**
- * qhca_ib_odp_work - serve the page faults of a QP
- * @work: odp_work of the QP
+ * qhca_ib_odp_faults - serve the page faults of a QP
+ * @dev: the HCA
+ * @qpn: its number in the device
+ *
+ * Context: process; waits for the memory of processes.
  */
-void qhca_ib_odp_work(struct work_struct *work)
+void qhca_ib_odp_faults(struct qhca_ib_dev *dev, u32 qpn)
 {
-	struct qhca_ib_qp *qp = container_of(work, struct qhca_ib_qp, odp_work);
-	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
 	struct qhca_page_faults faults;
 	unsigned int i, round, open = 1;
 	struct qhca_pages *pages;
@@ -109,13 +110,12 @@ void qhca_ib_odp_work(struct work_struct *work)
 	if (!pages)
 		return;
 	for (round = 0; open && round < QHCA_IB_ODP_ROUNDS; round++) {
-		if (qhca_ib_query(dev, QHCA_CMD_QUERY_PAGE_FAULTS, qp->qpn, &faults,
-				  sizeof(faults)))
+		if (qhca_ib_query(dev, QHCA_CMD_QUERY_PAGE_FAULTS, qpn, &faults, sizeof(faults)))
 			break;
 		for (i = 0, open = 0; i < QHCA_PAGE_KINDS; i++)
 			if (faults.fault[i].open)
-				open += qhca_ib_odp_answer(dev, qp->qpn, i, &faults.fault[i],
-							   pages) ? 0 : 1;
+				open += qhca_ib_odp_answer(dev, qpn, i, &faults.fault[i], pages) ?
+					0 : 1;
 	}
 	kfree(pages);
 }

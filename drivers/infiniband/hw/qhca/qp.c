@@ -139,6 +139,13 @@ static void qhca_ib_qp_put(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 	qhca_ib_wq_put(dev, &qp->sq);
 }
 
+static void qhca_ib_qp_odp_work(struct work_struct *work)
+{
+	struct qhca_ib_qp *qp = container_of(work, struct qhca_ib_qp, odp_work);
+
+	qhca_ib_odp_faults(to_qdev(qp->ibqp.device), qp->qpn);
+}
+
 static void qhca_ib_qp_init(struct qhca_ib_qp *qp, const struct ib_qp_init_attr *attr)
 {
 	mutex_init(&qp->mutex);
@@ -147,7 +154,7 @@ static void qhca_ib_qp_init(struct qhca_ib_qp *qp, const struct ib_qp_init_attr 
 	spin_lock_init(&qp->rq.lock);
 	INIT_KFIFO(qp->events);
 	INIT_WORK(&qp->event_work, qhca_ib_qp_event_work);
-	INIT_WORK(&qp->odp_work, qhca_ib_odp_work);
+	INIT_WORK(&qp->odp_work, qhca_ib_qp_odp_work);
 	qp->state = IB_QPS_RESET;
 	qp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->sq.slot = QHCA_NO_SLOT;

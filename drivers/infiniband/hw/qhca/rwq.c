@@ -21,14 +21,22 @@ static void qhca_ib_rwq_event_work(struct work_struct *work)
 		rwq->ibwq.event_handler(&event, rwq->ibwq.wq_context);
 }
 
+static void qhca_ib_rwq_odp_work(struct work_struct *work)
+{
+	struct qhca_ib_rwq *rwq = container_of(work, struct qhca_ib_rwq, odp_work);
+
+	qhca_ib_odp_faults(to_qdev(rwq->ibwq.device), rwq->qpn);
+}
+
 /**
- * qhca_ib_rwq_event - deliver an event, if the number is that of a WQ
+ * qhca_ib_rwq_event - deliver an event, or serve a page fault, if the number is that of a WQ
  * @dev: the HCA
+ * @type: QHCA_EVENT_QP_FATAL or QHCA_EVENT_PAGE_FAULT
  * @qpn: number of the QP that the device reported
  *
  * Context: any.
  */
-void qhca_ib_rwq_event(struct qhca_ib_dev *dev, u32 qpn)
+void qhca_ib_rwq_event(struct qhca_ib_dev *dev, u8 type, u32 qpn)
 {
 	struct qhca_ib_rwq *rwq;
 	unsigned long flags;
@@ -36,7 +44,9 @@ void qhca_ib_rwq_event(struct qhca_ib_dev *dev, u32 qpn)
 	/* The lock keeps the WQ alive: it is erased, then the work is cancelled. */
 	xa_lock_irqsave(&dev->rwqs, flags);
 	rwq = xa_load(&dev->rwqs, qpn);
-	if (rwq)
+	if (rwq && type == QHCA_EVENT_PAGE_FAULT)
+		queue_work(dev->odp_wq, &rwq->odp_work);
+	else if (rwq)
 		queue_work(dev->wq, &rwq->event_work);
 	xa_unlock_irqrestore(&dev->rwqs, flags);
 }
@@ -104,6 +114,7 @@ static int qhca_ib_do_create_wq(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rwq
 
 	mutex_init(&rwq->mutex);
 	INIT_WORK(&rwq->event_work, qhca_ib_rwq_event_work);
+	INIT_WORK(&rwq->odp_work, qhca_ib_rwq_odp_work);
 	ret = qhca_ib_rwq_get_user(dev, rwq, attr, udata);
 	if (!ret)
 		ret = qhca_ib_rwq_create_hw(dev, rwq, attr, pd, qhca_ib_udata_uar(udata));
@@ -123,6 +134,7 @@ static int qhca_ib_do_create_wq(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rwq
 err_link:
 	xa_cmpxchg_irq(&dev->rwqs, rwq->qpn, rwq, NULL, 0);
 	cancel_work_sync(&rwq->event_work);
+	cancel_work_sync(&rwq->odp_work);
 err_hw:
 	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_QP, rwq->qpn);
 err_mem:
@@ -178,6 +190,7 @@ int qhca_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
 	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_QP, rwq->qpn);
 	xa_cmpxchg_irq(&dev->rwqs, rwq->qpn, rwq, NULL, 0);
 	cancel_work_sync(&rwq->event_work);
+	cancel_work_sync(&rwq->odp_work);
 	qhca_ib_qmem_put(dev, &rwq->rq.mem);
 	kfree(rwq);
 	return 0;

@@ -14,6 +14,7 @@
  * @qpn: the number of its QP in the device
  * @rq: its ring
  * @event_work: delivers WQ_FATAL
+ * @odp_work: serves page faults
  */
 struct qhca_ib_rwq {
 	struct ib_wq ibwq;
@@ -21,6 +22,7 @@ struct qhca_ib_rwq {
 	u32 qpn;
 	struct qhca_ib_wq rq;
 	struct work_struct event_work;
+	struct work_struct odp_work;
 };
 
 /**
@@ -46,7 +48,7 @@ static inline struct qhca_ib_rwq_table *to_qrwq_table(struct ib_rwq_ind_table *i
 }
 
 /* rwq.c */
-void qhca_ib_rwq_event(struct qhca_ib_dev *dev, u32 qpn);
+void qhca_ib_rwq_event(struct qhca_ib_dev *dev, u8 type, u32 qpn);
 struct ib_wq *qhca_ib_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *attr,
 				struct ib_udata *udata);
 int qhca_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata);
