@@ -58,10 +58,10 @@ kernel-6.1     | one  | full             | kernels  | other_kernel 6.1
 kernel-7       | one  | full             | kernels  | other_kernel 7
 arm64          | one  | full             | kernels  | one_guest 3600 --arm64 --device-arg guest-faults=on -- kselftest uars doorbell ten_steps
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
-life-debug     | one  | full             | debug    | debugged --debug-kernel --env LIFE_CYCLES=3 --env LIFE_PATIENCE=300 -- life kselftest nomem kill
+life-debug     | one  | full             | debug    | debugged --debug-kernel --env LIFE_CYCLES=3 --env LIFE_PATIENCE=300 -- life kselftest nomem nopages kill
 debug          | one  | full             | debug    | debugged --debug-kernel --device-arg guest-faults=on -- kverbs kselftest
 kcsan          | one  | full             | debug    | kcsan
-rt             | one  | full             | debug    | debugged --rt-kernel --device-arg guest-faults=on -- kverbs eth kselftest rc_data stress events cq notify srq mcast kill recovery removal cm nomem
+rt             | one  | full             | debug    | debugged --rt-kernel --device-arg guest-faults=on -- kverbs eth kselftest rc_data stress events cq notify srq mcast kill recovery removal cm nomem nopages
 asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qemu --device-arg guest-faults=on -- kselftest
 asan-qtest     | one  | full             | variants | asan_qtest
 tsan-qemu      | one  | full             | variants | tsan_qemu
@@ -311,7 +311,7 @@ kcsan()
 {
 	debugged --kcsan --device-arg guest-faults=on --kernel-arg kcsan.skip_watch=500 \
 		--kernel-arg kcsan.udelay_task=200 -- kverbs soak kselftest rc_data stress events \
-		cq notify srq mw mcast kill recovery removal undone cm import xrc faults nomem \
+		cq notify srq mw mcast kill recovery removal undone cm import xrc faults nomem nopages \
 		counters
 }
 

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lib/failing.h"
 #include "lib/rdma.h"
 
-#define FAULTS	"/sys/kernel/debug/"
 #define MANY	2000	/* more allocations than any verb has */
 
 static struct dev *d;
@@ -290,31 +290,11 @@ static bool disarm(void)
 	return !atoi(text);
 }
 
-static void allow_failures(void)
-{
-	static const struct { const char *file, *value; } switches[] = {
-		{ FAULTS "failslab/ignore-gfp-wait", "N" },
-		{ FAULTS "failslab/verbose", "0" },
-		{ FAULTS "fail_page_alloc/ignore-gfp-wait", "N" },
-		{ FAULTS "fail_page_alloc/ignore-gfp-highmem", "N" },
-		{ FAULTS "fail_page_alloc/min-order", "0" },
-		{ FAULTS "fail_page_alloc/verbose", "0" },
-	};
-	size_t i;
-
-	fail_fd = open("/proc/thread-self/fail-nth", O_RDWR);
-	if (fail_fd < 0)
-		test_skip("this kernel's allocations cannot be made to fail");
-	for (i = 0; i < ARRAY_SIZE(switches); i++)
-		if (write_file(switches[i].file, switches[i].value))
-			test_skip("no %s", switches[i].file);
-}
-
 static void prepare(void)
 {
 	struct qp_opts o = QP_OPTS;
 
-	allow_failures();
+	fail_fd = failing_allow();
 	d = dev_open_qhca();
 	spare = end_new(d, &o);
 	cq = cq_new(d, 64, NULL);

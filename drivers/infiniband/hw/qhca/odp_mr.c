@@ -3,8 +3,15 @@
  * qhca_ib.ko: on-demand paging: regions and their page faults. The device sends an event when a QP
  * needs a page. Then it is asked which pages the QP needs, they are provided, and the QP goes on.
  */
+#include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+
 #include "odp.h"
 
+/* While memory is short, a page is tried again for so long, and so often, before it is denied. */
+#define QHCA_IB_ODP_PATIENCE	(2 * HZ)
+#define QHCA_IB_ODP_RETRIES	9
 /* Times to look for page faults of a QP for one event; the device sends one for what is left. */
 #define QHCA_IB_ODP_ROUNDS	4
 
@@ -55,7 +62,34 @@ static int qhca_ib_odp_pages(struct qhca_ib_odp *odp, u64 va, u64 end, bool writ
 	return 0;
 }
 
-/* Nothing that the device says is trusted. */
+/* Whether the process has memory at @va, whose pages a device can have. */
+static bool qhca_ib_odp_is_mapped(const struct qhca_ib_odp *odp, u64 va)
+{
+	struct mm_struct *mm = odp->umem->umem.owning_mm;
+	struct vm_area_struct *vma;
+	bool ret;
+
+	if (!mmget_not_zero(mm))
+		return false;
+	mmap_read_lock(mm);
+	vma = vma_lookup(mm, va);
+	ret = vma && (vma->vm_flags & (VM_READ | VM_IO | VM_PFNMAP)) == VM_READ;
+	mmap_read_unlock(mm);
+	mmput(mm);
+	return ret;
+}
+
+/*
+ * Whether a page may be had later. The memory management says EFAULT also if there is no memory for
+ * the page, and EBUSY if it was taken away all the time.
+ */
+static bool qhca_ib_odp_is_short(const struct qhca_ib_odp *odp, u64 va, int err)
+{
+	return err == -ENOMEM || err == -EBUSY ||
+	       (err == -EFAULT && qhca_ib_odp_is_mapped(odp, va));
+}
+
+/* Nothing that the device says is trusted. Returns -EAGAIN if memory is short. */
 static int qhca_ib_odp_serve(struct qhca_ib_odp *odp, const struct qhca_page_fault *fault,
 			     struct qhca_pages *pages)
 {
@@ -69,14 +103,48 @@ static int qhca_ib_odp_serve(struct qhca_ib_odp *odp, const struct qhca_page_fau
 		return -EFAULT;
 	ret = qhca_ib_odp_pages(odp, va, min(va + (num << shift), qhca_ib_odp_end(odp)),
 				fault->write, pages);
+	if (ret < 0 && qhca_ib_odp_is_short(odp, va, ret))
+		return -EAGAIN;
 	return ret < 0 ? ret : 0;
+}
+
+/* Without a region the QP tries again, and finds out. */
+static int qhca_ib_odp_try(struct qhca_ib_dev *dev, const struct qhca_page_fault *fault,
+			   struct qhca_pages *pages)
+{
+	struct qhca_ib_odp *odp = qhca_ib_odp_get(dev, le32_to_cpu(fault->key));
+	int ret = 0;
+
+	if (odp) {
+		ret = qhca_ib_odp_serve(odp, fault, pages);
+		qhca_ib_odp_put(odp);
+	}
+	return ret;
+}
+
+/*
+ * To deny a page ends the connection. So if there is no memory, or somebody else takes the page
+ * away again and again, try for a while. The region may be released between two tries.
+ */
+static int qhca_ib_odp_insist(struct qhca_ib_dev *dev, const struct qhca_page_fault *fault,
+			      struct qhca_pages *pages)
+{
+	unsigned long end = jiffies + QHCA_IB_ODP_PATIENCE;
+	unsigned int i;
+	int ret;
+
+	for (i = 0; ; i++) {
+		ret = qhca_ib_odp_try(dev, fault, pages);
+		if (ret != -EAGAIN || i == QHCA_IB_ODP_RETRIES || time_after(jiffies, end))
+			return ret;
+		msleep(1 << i);
+	}
 }
 
 /* Returns whether the fault has been answered: if not, another has taken its place. */
 static bool qhca_ib_odp_answer(struct qhca_ib_dev *dev, u32 qpn, unsigned int kind,
 			       const struct qhca_page_fault *fault, struct qhca_pages *pages)
 {
-	struct qhca_ib_odp *odp = qhca_ib_odp_get(dev, le32_to_cpu(fault->key));
 	struct qhca_cmd cmd = {
 		.opcode = cpu_to_le16(QHCA_CMD_RESUME_QP),
 		.resume_qp.qpn = cpu_to_le32(qpn),
@@ -84,11 +152,7 @@ static bool qhca_ib_odp_answer(struct qhca_ib_dev *dev, u32 qpn, unsigned int ki
 		.resume_qp.kind = kind,
 	};
 
-	if (odp) {
-		cmd.resume_qp.deny = qhca_ib_odp_serve(odp, fault, pages) != 0;
-		qhca_ib_odp_put(odp);
-	}
-	/* Without a region the QP tries again, and finds out. */
+	cmd.resume_qp.deny = qhca_ib_odp_insist(dev, fault, pages) != 0;
 	return !qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
 }
 

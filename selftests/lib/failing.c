@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "failing.h"
+#include "rdma.h"
+
+#define FAULTS	"/sys/kernel/debug/"
+
+int failing_allow(void)
+{
+	static const struct { const char *file, *value; } switches[] = {
+		{ FAULTS "failslab/ignore-gfp-wait", "N" },
+		{ FAULTS "failslab/verbose", "0" },
+		{ FAULTS "fail_page_alloc/ignore-gfp-wait", "N" },
+		{ FAULTS "fail_page_alloc/ignore-gfp-highmem", "N" },
+		{ FAULTS "fail_page_alloc/min-order", "0" },
+		{ FAULTS "fail_page_alloc/verbose", "0" },
+	};
+	int fd = open("/proc/thread-self/fail-nth", O_RDWR);
+	size_t i;
+
+	if (fd < 0)
+		test_skip("this kernel's allocations cannot be made to fail");
+	for (i = 0; i < ARRAY_SIZE(switches); i++)
+		if (write_file(switches[i].file, switches[i].value))
+			test_skip("no %s", switches[i].file);
+	return fd;
+}
+
+void failing_workers(unsigned int percent)
+{
+	static const char *const kinds[] = { FAULTS "failslab/", FAULTS "fail_page_alloc/" };
+	char path[128], text[16];
+	size_t i;
+
+	snprintf(text, sizeof(text), "%u", percent);
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		snprintf(path, sizeof(path), "%stask-filter", kinds[i]);
+		REQUIRE_OK(write_file(path, percent ? "Y" : "N"));
+		snprintf(path, sizeof(path), "%stimes", kinds[i]);
+		REQUIRE_OK(write_file(path, percent ? "-1" : "1"));
+		snprintf(path, sizeof(path), "%sprobability", kinds[i]);
+		REQUIRE_OK(write_file(path, text));
+	}
+}
+
+/* Whether the file has the name of a worker that works for any CPU. */
+static bool is_worker(const char *comm)
+{
+	static const char name[] = "kworker/u";
+	char text[sizeof(name)] = "";
+	int fd = open(comm, O_RDONLY);
+
+	if (fd < 0)
+		return false;
+	if (read(fd, text, sizeof(name) - 1) < 0)
+		text[0] = '\0';
+	close(fd);
+	return !strcmp(text, name);
+}
+
+unsigned int failing_mark(bool on)
+{
+	DIR *proc = opendir("/proc");
+	unsigned int n = 0;
+	struct dirent *e;
+	char path[300];
+
+	REQUIRE(proc);
+	while ((e = readdir(proc))) {
+		snprintf(path, sizeof(path), "/proc/%s/comm", e->d_name);
+		if (!is_worker(path))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/make-it-fail", e->d_name);
+		n += !write_file(path, on ? "1" : "0");
+	}
+	closedir(proc);
+	return n;
+}
