@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca engine tests: a busy device. */
 #include "debug.h"
+#include "flows.h"
 #include "frames.h"
 #include "keys.h"
 #include "odp.h"
@@ -9,6 +10,7 @@
 #define SND     0x111111u       /* sq_psn of RC_OPTS */
 #define RCV     0x222222u
 #define BIG     20000u
+#define FLOW_PORT   7u          /* of UDP, which rules look at */
 
 static const uint8_t group[16] = { 0xff, 0x0e, [15] = 7 };
 
@@ -75,6 +77,49 @@ static void add_pages(void)
 
         REQUIRE(odp_fault(g, q.qpn, kind, &f));
     }
+}
+
+/*
+ * QPs of type RAW, which a spread shares; rules of either order and of each
+ * action; a frame that waits for a page, and others that nobody has rung for.
+ */
+static void add_flows(void)
+{
+    struct odp o = odp_create(g, node.pdn, node.mr.addr, NODE_MEM);
+    struct frame f = udp_frame(test_mac, 1, 2, FLOW_PORT, 100);
+    struct qhca_spread s = { .types = htole32(QHCA_RSS_TYPES), .log_size = 1 };
+    uint32_t number;
+    struct rc_qp q[3];
+
+    memcpy(guest_ptr(g, node.mr.addr, f.len), f.data, f.len);
+    for (unsigned i = 0; i < 3; i++) {
+        struct rc_wr wr;
+
+        q[i] = flow_qp(&node);
+        flow_recv(&q[i], i, 1600);
+        wr = rc_wr(&q[i], QHCA_WR_SEND, 0, (uint32_t)f.len);
+        wr.sge[0].lkey = i ? node.mr.key : o.key;
+        rc_put(&q[i], &wr);
+        rc_put(&q[i], &wr);
+        s.qpn[i % 2] = htole32(q[i].qpn);
+    }
+    REQUIRE(spread_create(g, &s, &number) == QHCA_OK);
+    for (unsigned i = 0; i < 6; i++) {
+        struct qhca_flow r = flow_rule(i == 1 ? NULL : &q[i % 3]);
+
+        flow_match_udp(&r, i == 1 ? 9 : FLOW_PORT);
+        r.priority = htole32(i / 2);
+        r.order = i < 4 ? QHCA_FLOW_FIRST : QHCA_FLOW_REST;
+        if (i % 3 == 2) {
+            r.action = QHCA_FLOW_SPREAD;
+            r.target = htole32(number);
+        }
+        flow_add(g, &r);
+    }
+    rc_ring(&q[0]);
+    guest_run(g);
+    REQUIRE(odp_fault(g, q[0].qpn, QHCA_PAGE_SEND,
+                      &(struct qhca_page_fault) { 0 }));
 }
 
 /* Starts WRs of all kinds; acknowledges some of their packets. */
@@ -184,6 +229,7 @@ void scene_start(void)
     invalidate_last(&kernel);
     add_member();
     add_pages();
+    add_flows();
     count_for(&qp);
     /* Moderation delays the event of the first CQE: a timer runs. */
     CHECK_EQ(cq_moderate(&qp.scq, 100, 60000), QHCA_OK);
@@ -245,12 +291,27 @@ static void packet_to_all(uint64_t *rng)
     }
 }
 
+/* Frames that rules of either order look at. */
+static void frames_for_rules(void)
+{
+    static const uint8_t macs[][6] = {
+        { 0x52, 0x54, 0, 9, 9, 9 }, { 0x01, 0, 0x5e, 1, 1, 1 },
+    };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(macs); i++) {
+        struct frame f = udp_frame(macs[i], 1, 2, FLOW_PORT, 100);
+
+        guest_rx(g, f.data, f.len);
+    }
+}
+
 void scene_poke(uint64_t rng)
 {
     g->net_blocked = false;
     qhca_engine_tx_ready(g->e, *g->clock);
     packet_to_all(&rng);
     ring_all(&rng);
+    frames_for_rules();
     packet_to_all(&rng);
     for (unsigned i = 0; i < 50 && g->scheduled; i++) {
         guest_run(g);

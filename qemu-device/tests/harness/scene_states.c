@@ -10,7 +10,7 @@ static void post_some(struct rc_qp *q, uint32_t srqn)
     static const uint32_t lengths[] = { 40, 9000, 0, 100000, 600 };
 
     for (unsigned i = 0; i < ARRAY_SIZE(lengths); i++) {
-        bool ud = q->o.type == QHCA_QPT_UD;
+        bool ud = q->o.type == QHCA_QPT_UD || q->o.type == QHCA_QPT_RAW;
         struct rc_wr wr = rc_wr(q, QHCA_WR_SEND, 0, ud ? 40 : lengths[i]);
 
         wr.srqn = srqn;
@@ -71,7 +71,8 @@ void scene_states(void)
         { QHCA_QPT_UC, QHCA_QPS_SQE }, { QHCA_QPT_UD, QHCA_QPS_INIT },
         { QHCA_QPT_UD, QHCA_QPS_RTS }, { QHCA_QPT_UD, QHCA_QPS_SQE },
         { QHCA_QPT_GSI, QHCA_QPS_RTR }, { QHCA_QPT_XRC_INI, QHCA_QPS_RTS },
-        { QHCA_QPT_XRC_TGT, QHCA_QPS_RTR },
+        { QHCA_QPT_XRC_TGT, QHCA_QPS_RTR }, { QHCA_QPT_RAW, QHCA_QPS_RTR },
+        { QHCA_QPT_RAW, QHCA_QPS_SQD }, { QHCA_QPT_RAW, QHCA_QPS_SQE },
     };
     uint32_t xrcdn = xrcd_create(g);
     struct gsrq xsrq = srq_create_xrc(&node, node.pdn, 4, 2, xrcdn);
@@ -107,6 +108,7 @@ static void modify(uint32_t qpn, uint64_t *rng)
     static const uint32_t masks[] = {
         QHCA_QP_STATE, RC_INIT_MASK, RC_RTR_MASK, RC_RTS_MASK, UD_INIT_MASK,
         UC_RTR_MASK, XRC_TGT_RTS_MASK, QHCA_QP_STATE | QHCA_QP_SQ_PSN,
+        QHCA_QP_STATE | QHCA_QP_PORT,
     };
     const struct vhca_qp *q = vhca_qp_get(g->e, qpn);
     struct qhca_cmd c = { .opcode = htole16(QHCA_CMD_MODIFY_QP) };
@@ -143,8 +145,16 @@ static void destroy_one(uint64_t *rng)
     const struct vhca_srq *s = pick(&g->e->rqs->srq, rng);
     const struct vhca_cq *c = pick(&g->e->events->cq, rng);
     const struct vhca_mr *m = pick(&g->e->memory->mr, rng);
+    const struct vhca_flow *f = pick(&g->e->raw->flow, rng);
+    const struct vhca_spread *p = pick(&g->e->raw->spread, rng);
 
-    switch (below(rng, 8)) {
+    switch (below(rng, 10)) {
+    case 5:
+        guest_cmd_obj(g, QHCA_CMD_DESTROY_FLOW, f ? f->number : 0);
+        break;
+    case 6:
+        guest_cmd_obj(g, QHCA_CMD_DESTROY_SPREAD, p ? p->number : 0);
+        break;
     case 0:
         guest_cmd_obj(g, QHCA_CMD_DESTROY_SRQ, s ? s->srqn : 0);
         break;
