@@ -175,6 +175,63 @@ int uv_destroy_srq(struct uv *uv, const struct uv_srq *srq)
 		       NULL, 0, &resp, sizeof(resp));
 }
 
+/* An extended command says apart what is the core's and what the driver's. */
+static int command_ex(struct uv *uv, uint32_t command, const void *req, size_t req_len,
+		      const void *drv, size_t drv_len, void *resp, size_t resp_len,
+		      size_t drv_resp_len)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_ex_cmd_hdr ex;
+		uint8_t body[MAX_CMD];
+	} in = {
+		.hdr = {
+			.command = command | IB_USER_VERBS_CMD_FLAG_EXTENDED,
+			.in_words = req_len / 8, .out_words = resp_len / 8,
+		},
+		.ex = {
+			.response = (uintptr_t)resp, .provider_in_words = drv_len / 8,
+			.provider_out_words = drv_resp_len / 8,
+		},
+	};
+	size_t len = offsetof(typeof(in), body) + req_len + drv_len;
+
+	REQUIRE(len <= sizeof(in) && len % 8 == 0);
+	memcpy(in.body, req, req_len);
+	memcpy(in.body + req_len, drv, drv_len);
+	return write(uv->fd, &in, len) == (ssize_t)len ? 0 : errno;
+}
+
+int uv_create_wq(struct uv *uv, uint32_t cq, uint32_t max_wr, uint32_t max_sge,
+		 const void *drv, size_t drv_len, struct uv_wq *wq)
+{
+	struct ib_uverbs_ex_create_wq req = {
+		.wq_type = IBV_WQT_RQ, .pd_handle = uv->pd, .cq_handle = cq,
+		.max_wr = max_wr, .max_sge = max_sge,
+	};
+	struct {
+		struct ib_uverbs_ex_create_wq_resp core;
+		struct qhca_create_wq_resp drv;
+	} *resp, own = { 0 };
+	int err;
+
+	resp = uv->resp ? (void *)((uint8_t *)uv->resp - sizeof(own.core)) : &own;
+	err = command_ex(uv, IB_USER_VERBS_EX_CMD_CREATE_WQ, &req, sizeof(req), drv, drv_len,
+			 resp, sizeof(own.core), sizeof(own.drv));
+	wq->handle = resp->core.wq_handle;
+	wq->wqn = resp->core.wqn;
+	return err;
+}
+
+int uv_destroy_wq(struct uv *uv, const struct uv_wq *wq)
+{
+	struct ib_uverbs_ex_destroy_wq req = { .wq_handle = wq->handle };
+	struct ib_uverbs_ex_destroy_wq_resp resp;
+
+	return command_ex(uv, IB_USER_VERBS_EX_CMD_DESTROY_WQ, &req, sizeof(req), NULL, 0, &resp,
+			  sizeof(resp), 0);
+}
+
 int uv_create_qp(struct uv *uv, const struct uv_cq *cq,
 		 const struct ibv_qp_cap *cap, const void *drv, size_t drv_len,
 		 struct uv_qp *qp)

@@ -60,6 +60,15 @@ int uv_resize_srq(struct uv *uv, const struct uv_srq *srq, uint32_t max_wr,
 		  const void *drv, size_t drv_len);
 int uv_destroy_srq(struct uv *uv, const struct uv_srq *srq);
 
+struct uv_wq {
+	uint32_t handle, wqn;
+};
+
+/* uv->resp is for the driver's part, which follows that of the core. */
+int uv_create_wq(struct uv *uv, uint32_t cq, uint32_t max_wr, uint32_t max_sge,
+		 const void *drv, size_t drv_len, struct uv_wq *wq);
+int uv_destroy_wq(struct uv *uv, const struct uv_wq *wq);
+
 /* QHCA_METHOD_CREATE_SHADOW. */
 int uv_create_shadow(struct uv *uv, const struct qhca_create_shadow_req *req);
 

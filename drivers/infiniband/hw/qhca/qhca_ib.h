@@ -41,7 +41,7 @@
  * @odp_wq: serves page faults, for which it waits for memory
  * @qps: QPN to QP, for events; its lock is taken in hard IRQ
  * @srqs: SRQN to SRQ, for events; its lock is taken in hard IRQ
- * @rwqs: receive work queues by the number of their QPs
+ * @rwqs: receive work queues that have been started, by the number of their QPs
  * @odps: regions with on-demand paging, by the number in their key
  * @targets: QPN to kernel QP of type XRC_TGT, for pollers of an SRQ's CQ
  * @events_nb: receives asynchronous events

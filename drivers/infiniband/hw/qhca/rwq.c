@@ -121,20 +121,13 @@ static int qhca_ib_do_create_wq(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rwq
 	qhca_ib_qmem_free_table(&rwq->rq.mem);
 	if (ret)
 		goto err_mem;
-	ret = xa_err(xa_store_irq(&dev->rwqs, rwq->qpn, rwq, GFP_KERNEL));
-	if (ret)
-		goto err_hw;
 	resp.wqn = rwq->qpn;
 	rwq->ibwq.wq_num = rwq->qpn;
 	ret = qhca_ib_udata_out(udata, &resp, sizeof(resp));
 	if (ret)
-		goto err_link;
+		goto err_hw;
 	return 0;
 
-err_link:
-	xa_cmpxchg_irq(&dev->rwqs, rwq->qpn, rwq, NULL, 0);
-	cancel_work_sync(&rwq->event_work);
-	cancel_work_sync(&rwq->odp_work);
 err_hw:
 	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_QP, rwq->qpn);
 err_mem:
@@ -211,11 +204,18 @@ static int qhca_ib_rwq_set_state(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rw
 	return qhca_cmd_exec(dev->core, &cmd, &mbox, NULL);
 }
 
-/* RESET to RDY is what a QP does in two steps. If the second fails, the first is undone. */
+/*
+ * RESET to RDY is what a QP does in two steps. If the second fails, the first is undone.
+ *
+ * A WQ gets events from its first start on: the core's handler needs what the core sets after
+ * create_wq, and a CQ that fails, or a hostile device, can move a WQ to ERR before that.
+ */
 static int qhca_ib_rwq_start(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rwq)
 {
-	int ret = qhca_ib_rwq_set_state(dev, rwq, QHCA_QPS_INIT);
+	int ret = xa_err(xa_store_irq(&dev->rwqs, rwq->qpn, rwq, GFP_KERNEL));
 
+	if (!ret)
+		ret = qhca_ib_rwq_set_state(dev, rwq, QHCA_QPS_INIT);
 	if (ret)
 		return ret;
 	ret = qhca_ib_rwq_set_state(dev, rwq, QHCA_QPS_RTR);

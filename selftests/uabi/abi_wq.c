@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Receive work queues: a program passes arbitrary requests through the user ABI, and provokes
+ * events while they are being created.
+ */
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/uverbs.h"
+
+#define PAGE	4096
+#define MAX_WR	32
+#define MAX_SGE	3			/* fill a stride of 64 */
+
+static struct qhca_create_wq_req good_req(void)
+{
+	return (struct qhca_create_wq_req){
+		.buf_addr = (uintptr_t)uv_mem(PAGE),
+		.buf_len = 64 * MAX_WR + 64,	/* and the doorbell record */
+		.log_size = 5, .log_stride = 6,
+	};
+}
+
+#define CREATE(member)	UV_FIELD(qhca_create_wq_req, member)
+
+static const struct uv_change creations[] = {
+	{ "unaligned address", CREATE(buf_addr), 0x10000040, EINVAL },
+	{ "unmapped address", CREATE(buf_addr), 0x10000000, EFAULT },
+	{ "kernel address", CREATE(buf_addr), 0xffff888000000000, 0 },
+	{ "length 0", CREATE(buf_len), 0, EINVAL },
+	{ "no room for the doorbell record", CREATE(buf_len), 64 * MAX_WR + 63, EINVAL },
+	{ "length beyond the mapping", CREATE(buf_len), 0x7fffffff, EFAULT },
+	{ "fewer WQEs than requested", CREATE(log_size), 4, EINVAL },
+	{ "log size 15", CREATE(log_size), 15, EINVAL },
+	{ "log size 255", CREATE(log_size), 255, EINVAL },
+	{ "stride too small for the SGEs", CREATE(log_stride), 5, EINVAL },
+	{ "stride above the largest", CREATE(log_stride), 11, EINVAL },
+	{ "stride 2^255", CREATE(log_stride), 255, EINVAL },
+	{ "reserved bytes", CREATE(reserved), 1, EOPNOTSUPP },
+};
+
+TEST_ROWS(create, "abi: create_wq, bad request", creations)
+{
+	struct dev *d = dev_open_qhca();
+	struct uv uv = { .fd = d->ctx->cmd_fd, .pd = d->pd->handle };
+	uint32_t cq = cq_new(d, 64, NULL)->handle;
+	struct qhca_create_wq_req req = good_req();
+	struct uv_wq wq;
+
+	uv_apply(&req, row);
+	uv_check_refused(uv_create_wq(&uv, cq, MAX_WR, MAX_SGE, &req, sizeof(req), &wq), row->err);
+	req = good_req();
+	REQUIRE_OK(uv_create_wq(&uv, cq, MAX_WR, MAX_SGE, &req, sizeof(req), &wq));
+	CHECK_ERR(uv_destroy_wq(&uv, &wq), 0);
+}
+
+/* ---- an event before the WQ is the core's ---- */
+
+/* struct trap - a page of memory that is absent until somebody has had time for something */
+struct trap {
+	int fd;
+	uint8_t *page;		/* another one is before it */
+	void (*meanwhile)(void *arg);
+	void *arg;
+};
+
+static void trap_set(struct trap *t)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	t->fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (t->fd < 0)
+		test_skip("no userfaultfd");
+	t->page = (uint8_t *)uv_mem(2 * PAGE) + PAGE;
+	reg.range.start = (uintptr_t)t->page;
+	reg.range.len = PAGE;
+	REQUIRE_OK(ioctl(t->fd, UFFDIO_API, &api));
+	REQUIRE_OK(ioctl(t->fd, UFFDIO_REGISTER, &reg));
+}
+
+static void *trap_spring(void *arg)
+{
+	struct trap *t = arg;
+	struct uffdio_zeropage zero = { .range = { .start = (uintptr_t)t->page, .len = PAGE } };
+	struct uffd_msg msg;
+
+	REQUIRE(read(t->fd, &msg, sizeof(msg)) == sizeof(msg));
+	CHECK_EQ(msg.event, UFFD_EVENT_PAGEFAULT);
+	t->meanwhile(t->arg);
+	REQUIRE_OK(ioctl(t->fd, UFFDIO_ZEROPAGE, &zero));
+	return NULL;
+}
+
+/* One completion more than the CQ holds moves all its QPs to ERR, and so the WQ's. */
+static void overflow(void *arg)
+{
+	struct pair *p = arg;
+	struct ibv_send_wr wr = wr_send(0, NULL, 0);
+	int i;
+
+	for (i = 0; i <= p->b.recv_cq->cqe; i++) {
+		REQUIRE_OK(post_recv(&p->b, i, NULL, 0));
+		REQUIRE_OK(post_send(&p->a, &wr));
+	}
+	async_expect(p->dev->ctx, IBV_EVENT_CQ_ERR, p->b.recv_cq);
+	CHECK(wait_state(p->b.qp, IBV_QPS_ERR));
+	sleep_ms(QUIET_MS);
+}
+
+TEST(early, "abi: an event for a WQ before create_wq has returned")
+{
+	struct dev *d = dev_open_qhca();
+	struct ibv_cq *cq = cq_new(d, 8, NULL);
+	struct uv uv = { .fd = d->ctx->cmd_fd, .pd = d->pd->handle };
+	struct qhca_create_wq_req req = good_req();
+	struct qp_opts o = QP_OPTS;
+	struct pair p;
+	struct trap t = { .meanwhile = overflow, .arg = &p };
+	struct uv_wq wq;
+	pthread_t thread;
+
+	o.recv_cq = cq;
+	o.send_wr = 2 * cq->cqe;
+	o.recv_wr = 2 * cq->cqe;
+	o.cqe = 4 * cq->cqe;
+	p = pair_new(d, &o, &CONN);
+	trap_set(&t);
+	uv.resp = t.page;
+	REQUIRE_OK(pthread_create(&thread, NULL, trap_spring, &t));
+	CHECK_ERR(uv_create_wq(&uv, cq->handle, MAX_WR, MAX_SGE, &req, sizeof(req), &wq), 0);
+	REQUIRE_OK(pthread_join(thread, NULL));
+	CHECK_ERR(uv_destroy_wq(&uv, &wq), 0);
+}
