@@ -11,6 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+
 #include "lib/uverbs.h"
 
 #define PAGE	4096
@@ -57,6 +60,48 @@ TEST_ROWS(create, "abi: create_wq, bad request", creations)
 	req = good_req();
 	REQUIRE_OK(uv_create_wq(&uv, cq, MAX_WR, MAX_SGE, &req, sizeof(req), &wq));
 	CHECK_ERR(uv_destroy_wq(&uv, &wq), 0);
+}
+
+/* The core passes on that there is none. */
+TEST(no_cq, "abi: create_wq without a CQ")
+{
+	struct dev *d = dev_open_qhca();
+	struct qhca_create_wq_req req = good_req();
+	struct qhca_create_wq_resp resp;
+	uint32_t wr = MAX_WR, sge = MAX_SGE, out;
+	struct {
+		struct ib_uverbs_ioctl_hdr hdr;
+		struct ib_uverbs_attr attr[11];
+	} cmd = {
+		.hdr = {
+			.length = sizeof(cmd), .object_id = UVERBS_OBJECT_WQ,
+			.method_id = UVERBS_METHOD_WQ_CREATE, .num_attrs = ARRAY_SIZE(cmd.attr),
+		},
+		.attr = {
+			{ .attr_id = UVERBS_ATTR_CREATE_WQ_HANDLE },
+			{ .attr_id = UVERBS_ATTR_CREATE_WQ_PD_HANDLE, .data = d->pd->handle },
+			{ .attr_id = UVERBS_ATTR_CREATE_WQ_USER_HANDLE, .len = 8 },
+			{ .attr_id = UVERBS_ATTR_CREATE_WQ_TYPE, .len = 8, .data = IBV_WQT_RQ },
+			{ .attr_id = UVERBS_ATTR_CREATE_WQ_MAX_WR, .len = 4, .data = wr },
+			{ .attr_id = UVERBS_ATTR_CREATE_WQ_MAX_SGE, .len = 4, .data = sge },
+			{ .attr_id = UVERBS_ATTR_CREATE_WQ_FLAGS, .len = 4 },
+			{ .attr_id = UVERBS_ATTR_CREATE_WQ_RESP_MAX_WR, .len = 4,
+			  .data = (uintptr_t)&out },
+			{ .attr_id = UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, .len = 4,
+			  .data = (uintptr_t)&out },
+			{ .attr_id = UVERBS_ATTR_UHW_IN, .len = sizeof(req),
+			  .data = (uintptr_t)&req },
+			{ .attr_id = UVERBS_ATTR_UHW_OUT, .len = sizeof(resp),
+			  .data = (uintptr_t)&resp },
+		},
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cmd.attr); i++)
+		cmd.attr[i].flags = UVERBS_ATTR_F_MANDATORY;
+	errno = 0;
+	CHECK(ioctl(d->ctx->cmd_fd, RDMA_VERBS_IOCTL, &cmd));
+	CHECK_EQ(errno, EINVAL);
 }
 
 /* ---- an event before the WQ is the core's ---- */

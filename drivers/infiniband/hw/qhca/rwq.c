@@ -58,6 +58,9 @@ static int qhca_ib_rwq_check(struct qhca_ib_dev *dev, const struct ib_wq_init_at
 	if (attr->wq_type != IB_WQT_RQ || attr->create_flags)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "WQ: type %d, flags %#x", attr->wq_type,
 				      attr->create_flags);
+	/* For WQ_CREATE of the ioctl a CQ is optional, and what the core passes is an error. */
+	if (IS_ERR_OR_NULL(attr->cq))
+		return qhca_ib_refuse(dev, -EINVAL, "WQ: no CQ");
 	if (!attr->max_wr || attr->max_wr > dev->ibdev.attrs.max_qp_wr ||
 	    attr->max_sge > dev->limits->max_recv_sge)
 		return qhca_ib_refuse(dev, -EINVAL, "WQ: %u WRs of %u SGEs", attr->max_wr,
