@@ -6,26 +6,14 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
-#include "lib/rdma.h"
+#include "lib/steer.h"
 
 #define LEN	120
-#define DMAC	"\x02\x11\x22\x33\x44\x55"
-#define SMAC	"\x02\x66\x77\x88\x99\xaa"
 #define TAG	0x123456
 
-/* An Ethernet frame with IPv4 and UDP, at the start of @b. */
 static void put_frame(const struct buf *b, uint16_t dport)
 {
-	static const uint8_t ip[28] = {
-		0x45, 0x28, 0, LEN - 14, 0, 1, 0x40, 0, 64, 17, 0, 0,
-		192, 0, 2, 1, 192, 0, 2, 2, 0x12, 0x34, 0, 0, 0, LEN - 34,
-	};
-
-	fill(b->addr, LEN, 1);
-	memcpy(b->addr, DMAC SMAC "\x08\x00", 14);
-	memcpy(b->addr + 14, ip, sizeof(ip));
-	b->addr[36] = dport >> 8;
-	b->addr[37] = (uint8_t)dport;
+	steer_frame(b->addr, LEN, 0x1234, dport);
 }
 
 /* struct raw - a QP that sends, and its memory: what is sent, and from LEN on what is received */
@@ -134,7 +122,7 @@ static void match_dmac(struct rule *r)
 {
 	struct ibv_flow_spec_eth eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(eth) };
 
-	memcpy(eth.val.dst_mac, DMAC, 6);
+	memcpy(eth.val.dst_mac, STEER_DMAC, 6);
 	memset(eth.mask.dst_mac, 0xff, 6);
 	rule_add(r, &eth, sizeof(eth));
 }
@@ -288,6 +276,32 @@ TEST(tag, "raw: an extended CQ has the tag of the rule")
 	CHECK_EQ(cq->status, IBV_WC_SUCCESS);
 	CHECK_EQ(ibv_wc_read_flow_tag(cq), TAG);
 	ibv_end_poll(cq);
+}
+
+TEST(twice, "raw: specifications of the same kind all count, and must not contradict")
+{
+	struct ibv_flow_spec_eth smac = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(smac) };
+	struct dev *d = dev_open_qhca();
+	struct raw tx = raw_new(d), rx = raw_new(d);
+	struct rule rule = rule_new();
+
+	memcpy(smac.val.src_mac, STEER_SMAC, 6);
+	memset(smac.mask.src_mac, 0xff, 6);
+	match_dmac(&rule);
+	rule_add(&rule, &smac, sizeof(smac));
+	must(&rx, &rule);
+	put_frame(&tx.b, 1000);
+	CHECK(arrives(&tx, &rx));
+	tx.b.addr[5] ^= 1;
+	CHECK(!arrives(&tx, &rx));
+	tx.b.addr[5] ^= 1;
+	tx.b.addr[11] ^= 1;
+	CHECK(!arrives(&tx, &rx));
+	smac.val.src_mac[5] ^= 1;
+	rule_add(&rule, &smac, sizeof(smac));
+	errno = 0;
+	CHECK(!ibv_create_flow(rx.e.qp, &rule.attr));
+	CHECK_EQ(errno, EINVAL);
 }
 
 static const struct {

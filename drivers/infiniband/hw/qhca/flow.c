@@ -78,23 +78,36 @@ static void qhca_ib_need_header(struct qhca_flow *rule, u8 header)
 	rule->mask.headers |= header;
 }
 
-static void qhca_ib_match(struct qhca_flow *rule, const struct qhca_ib_spec *spec, const u8 *from)
+/* Add the bits of @mask to a byte of the key. Returns whether those of before allow that. */
+static bool qhca_ib_match_byte(struct qhca_flow *rule, unsigned int at, u8 val, u8 mask)
 {
-	u8 *key = (u8 *)&rule->key, *mask = (u8 *)&rule->mask;
+	u8 *key = (u8 *)&rule->key + at, *known = (u8 *)&rule->mask + at;
+	bool ok = !((*key ^ val) & *known & mask);
+
+	*known |= mask;
+	*key |= val & mask;
+	return ok;
+}
+
+/* Add what a specification looks at; a frame has to match all of them. */
+static int qhca_ib_match(struct qhca_ib_dev *dev, struct qhca_flow *rule,
+			 const struct qhca_ib_spec *spec, const u8 *from)
+{
+	const u8 *val = from + spec->val, *mask = from + spec->mask;
 	unsigned int i, k;
+	bool ok = true;
 
 	qhca_ib_need_header(rule, spec->header);
 	for (i = 0; i < spec->num; i++) {
 		const struct qhca_ib_field *field = &spec->field[i];
 
-		for (k = 0; k < field->len; k++) {
-			mask[field->key + k] = from[spec->mask + field->spec + k];
-			key[field->key + k] = from[spec->val + field->spec + k] &
-					      mask[field->key + k];
-		}
+		for (k = field->spec; k < field->spec + field->len; k++)
+			ok &= qhca_ib_match_byte(rule, field->key + k - field->spec, val[k],
+						 mask[k]);
 	}
 	if (rule->mask.vlan_tci)
 		qhca_ib_need_header(rule, QHCA_FLOW_HAS_VLAN);
+	return ok ? 0 : qhca_ib_refuse(dev, -EINVAL, "flow: no frame matches it");
 }
 
 /* Add a specification to a rule. */
@@ -113,10 +126,8 @@ static int qhca_ib_add_spec(struct qhca_ib_dev *dev, struct qhca_flow *rule,
 		return 0;
 	}
 	for (i = 0; i < ARRAY_SIZE(qhca_ib_specs); i++) {
-		if (spec->type == qhca_ib_specs[i].type) {
-			qhca_ib_match(rule, &qhca_ib_specs[i], (const u8 *)spec);
-			return 0;
-		}
+		if (spec->type == qhca_ib_specs[i].type)
+			return qhca_ib_match(dev, rule, &qhca_ib_specs[i], (const u8 *)spec);
 	}
 	return qhca_ib_refuse(dev, -EOPNOTSUPP, "flow: specification %#x", spec->type);
 }
