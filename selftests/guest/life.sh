@@ -257,6 +257,8 @@ life_load()
 	# Those that do not fork: lockdep would see what it sees in removal, and be silent.
 	life_program /opt/qhca/selftests/odp -t absent -t 'taken away' -t 'does not exist' \
 		2>/dev/null &
+	life_program /opt/qhca/selftests/raw 2>/dev/null &
+	life_program /opt/qhca/selftests/rwq 2>/dev/null &
 	life_program rdma -dd resource show 2>/dev/null &
 	[ -z "$LIFE_NVME" ] || hostile_nvme_io test -e $LIFE_ON 2>/dev/null &
 }

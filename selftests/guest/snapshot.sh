@@ -27,6 +27,14 @@ snapshot_rping()
 	done
 }
 
+# Frames, which flow rules and a hash distribute.
+snapshot_frames()
+{
+	while [ -e $SNAPSHOT_ON ]; do
+		RDMA_DEVICE=$QHCA_DEV /opt/qhca/selftests/rwq -t 'rules come and go' || return
+	done
+}
+
 # snapshot_under NAME: while snapshot_NAME runs
 snapshot_under()
 {
@@ -55,4 +63,5 @@ snapshot()
 	[ -x /opt/qhca/selftests/soak ] || { result skip snapshot "none in the payload"; return; }
 	snapshot_under rping
 	snapshot_under soak
+	snapshot_under frames
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Receive work queues, tables of them, and QPs that spread frames over them. */
-#include "lib/rdma.h"
+#include <arpa/inet.h>
+#include <pthread.h>
+
+#include "lib/steer.h"
 
 #define WRS	16
 
@@ -186,6 +189,152 @@ TEST_ROWS(hash, "WQ: what can be hashed", hashes)
 	CHECK_EQ(!qp, row->err != 0);
 	if (!qp)
 		CHECK_EQ(errno, row->err);
+}
+
+/* ---- under load ---- */
+
+#define WQS	4
+#define LEN	120
+#define PLACE	128	/* for a frame of LEN bytes */
+#define ROUNDS	300
+#define UDP	(IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP)
+
+/* struct load - a QP that sends, and WQs that share what it sends */
+struct load {
+	struct end tx;
+	struct buf sent, got;
+	struct ibv_cq *cq;
+	struct ibv_wq *wq[WQS];
+	bool end;
+	int16_t wq_of[0x10000];		/* by source port; 0: not seen, else 1 more */
+};
+
+static struct ibv_flow *rule_new(struct ibv_qp *qp, const char *dmac, uint16_t priority)
+{
+	struct {
+		struct ibv_flow_attr attr;
+		struct ibv_flow_spec_eth eth;
+	} rule = {
+		.attr = { .type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(rule), .num_of_specs = 1,
+			  .port = PORT, .priority = priority },
+		.eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth) },
+	};
+	struct ibv_flow *flow;
+
+	memcpy(rule.eth.val.dst_mac, dmac, 6);
+	memset(rule.eth.mask.dst_mac, 0xff, 6);
+	flow = ibv_create_flow(qp, &rule.attr);
+	REQUIRE(flow);
+	return flow;
+}
+
+/* Rules that come first and are for nobody here come and go. */
+static void *other_rules(void *arg)
+{
+	struct load *l = arg;
+	struct ibv_flow *flow[8];
+	size_t i;
+
+	while (!__atomic_load_n(&l->end, __ATOMIC_RELAXED)) {
+		for (i = 0; i < ARRAY_SIZE(flow); i++)
+			flow[i] = rule_new(l->tx.qp, STEER_SMAC, i % 3);
+		for (i = 0; i < ARRAY_SIZE(flow); i++)
+			REQUIRE_OK(ibv_destroy_flow(flow[i * 5 % ARRAY_SIZE(flow)]));
+	}
+	return NULL;
+}
+
+static void load_recv(struct load *l, size_t wq, size_t place)
+{
+	struct ibv_sge sge = buf_sge(&l->got, PLACE * (WRS * wq + place), LEN);
+	struct ibv_recv_wr wr = { .wr_id = place, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	REQUIRE_OK(ibv_post_wq_recv(l->wq[wq], &wr, &bad));
+}
+
+static void load_send(struct load *l, uint32_t round)
+{
+	struct ibv_send_wr wr[WRS], *bad;
+	struct ibv_sge sge[WRS];
+	int i;
+
+	for (i = 0; i < WRS; i++) {
+		sge[i] = buf_sge(&l->sent, PLACE * i, LEN);
+		steer_frame(l->sent.addr + PLACE * i, LEN, (round * WRS + i) % 500, 7);
+		wr[i] = wr_send(i, &sge[i], 1);
+		wr[i].send_flags = i == WRS - 1 ? IBV_SEND_SIGNALED : 0;
+		wr[i].next = i == WRS - 1 ? NULL : &wr[i + 1];
+	}
+	REQUIRE_OK(ibv_post_send(l->tx.qp, wr, &bad));
+	poll_ok(l->tx.send_cq, WRS - 1);
+}
+
+/* One frame has arrived, whole, where earlier ones of its flow have. */
+static void load_take(struct load *l)
+{
+	struct ibv_wc wc = poll_get(l->cq);
+	uint8_t want[LEN], *p;
+	uint16_t sport;
+	size_t wq;
+
+	for (wq = 0; wq < WQS - 1 && l->wq[wq]->wq_num != wc.qp_num; wq++)
+		;
+	CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+	CHECK_EQ(wc.qp_num, l->wq[wq]->wq_num);
+	CHECK_EQ(wc.byte_len, LEN);
+	p = l->got.addr + PLACE * (WRS * wq + wc.wr_id);
+	sport = p[34] << 8 | p[35];
+	steer_frame(want, LEN, sport, 7);
+	CHECK(!memcmp(p, want, LEN));
+	if (!l->wq_of[sport])
+		l->wq_of[sport] = wq + 1;
+	CHECK_EQ(l->wq_of[sport], wq + 1);
+	load_recv(l, wq, wc.wr_id);
+}
+
+static void load_new(struct load *l, struct dev *d)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = PORT };
+	struct ibv_rwq_ind_table *table;
+	struct qp_opts o = QP_OPTS;
+	size_t i, k;
+
+	o.type = IBV_QPT_RAW_PACKET;
+	l->tx = end_new(d, &o);
+	REQUIRE_OK(ibv_modify_qp(l->tx.qp, &a, IBV_QP_STATE | IBV_QP_PORT));
+	REQUIRE_OK(set_state(l->tx.qp, IBV_QPS_RTR));
+	REQUIRE_OK(set_state(l->tx.qp, IBV_QPS_RTS));
+	l->sent = buf_new(d->pd, PLACE * WRS, LOCAL);
+	l->got = buf_new(d->pd, PLACE * WRS * WQS, LOCAL);
+	l->cq = cq_new(d, WRS * WQS, NULL);
+	for (i = 0; i < WQS; i++) {
+		l->wq[i] = wq_new(d, l->cq);
+		REQUIRE_OK(wq_set(l->wq[i], IBV_WQS_RDY));
+		for (k = 0; k < WRS; k++)
+			load_recv(l, i, k);
+	}
+	table = table_new(d, l->wq, 2);
+	REQUIRE(table);
+	rule_new(rss_new(d, table, V4 | UDP, sizeof(key)), STEER_DMAC, 9);
+}
+
+TEST(load, "WQ: each frame of many flows arrives once, in its WQ, while rules come and go")
+{
+	static struct load l;
+	pthread_t thread;
+	uint32_t round;
+	int i;
+
+	load_new(&l, dev_open_qhca());
+	REQUIRE_OK(pthread_create(&thread, NULL, other_rules, &l));
+	for (round = 0; round < ROUNDS; round++) {
+		load_send(&l, round);
+		for (i = 0; i < WRS; i++)
+			load_take(&l);
+		poll_empty(l.cq);
+	}
+	__atomic_store_n(&l.end, true, __ATOMIC_RELAXED);
+	REQUIRE_OK(pthread_join(thread, NULL));
 }
 
 TEST(bad, "WQ: attributes that are refused")
