@@ -152,6 +152,9 @@ int attr_mask(enum ibv_qp_type type, int mask)
 
 	if (type == IBV_QPT_RC)
 		return mask;
+	if (type == IBV_QPT_RAW_PACKET)
+		return mask & (IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_PORT |
+			       IBV_QP_EN_SQD_ASYNC_NOTIFY);
 	if (type == IBV_QPT_XRC_SEND)
 		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC |
 				IBV_QP_MIN_RNR_TIMER);

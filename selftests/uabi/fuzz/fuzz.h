@@ -194,7 +194,7 @@ struct table {
 };
 
 extern const struct table basic_methods, queue_methods, memory_methods, change_methods,
-			  ioctl_methods, refused_methods;
+			  ioctl_methods, raw_methods, refused_methods;
 
 /* ---- mutate.c: mistakes in a complete request ---- */
 

@@ -210,9 +210,10 @@ static bool fill_advise(struct call *c)
 
 static const struct method methods[] = {
 	{ COMMAND(REG_MR, struct ib_uverbs_reg_mr, struct ib_uverbs_reg_mr_resp),
-	  .weight = 10, .fill = fill_mr, .done = done_mr, .makes = UVERBS_OBJECT_MR },
+	  .weight = 10, .also = { EOVERFLOW }, .fill = fill_mr, .done = done_mr,
+	  .makes = UVERBS_OBJECT_MR },
 	{ COMMAND(REREG_MR, struct ib_uverbs_rereg_mr, struct ib_uverbs_rereg_mr_resp),
-	  .weight = 8, .fill = fill_rereg },
+	  .weight = 8, .also = { EOVERFLOW }, .fill = fill_rereg },
 	{ COMMAND(ALLOC_MW, struct ib_uverbs_alloc_mw, struct ib_uverbs_alloc_mw_resp),
 	  .weight = 5, .fill = fill_mw, .done = done_mw, .makes = UVERBS_OBJECT_MW },
 	{ IOCTL(DM, DM_ALLOC), .weight = 5, .fill = fill_dm, .done = done_dm,

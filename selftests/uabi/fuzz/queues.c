@@ -96,9 +96,9 @@ uint32_t some_qp_type(void)
 {
 	static const uint8_t types[] = {
 		IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_UD,
-		IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV,
+		IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_RAW_PACKET, IBV_QPT_RAW_PACKET,
 	};
-	static const uint8_t others[] = { IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER, 0, 1, 11 };
+	static const uint8_t others[] = { IBV_QPT_DRIVER, 0, 1, 11 };
 
 	if (odd())
 		return one_in(2) ? others[below(ARRAY_SIZE(others))] : chance() & 0xff;
@@ -175,7 +175,8 @@ static void fill_qp_common(struct call *c, void *at)
 	struct qp_common q = { .sig_all = one_in(2), .type = some_qp_type() };
 	bool sends = q.type != IBV_QPT_XRC_RECV;
 
-	q.is_srq = (q.type == IBV_QPT_RC || q.type == IBV_QPT_UD || odd()) && one_in(3);
+	q.is_srq = (q.type == IBV_QPT_RC || q.type == IBV_QPT_UD ||
+		    q.type == IBV_QPT_RAW_PACKET || odd()) && one_in(3);
 	q.pd = handle(sends ? UVERBS_OBJECT_PD : UVERBS_OBJECT_XRCD, c->ctx);
 	q.send_cq = handle(UVERBS_OBJECT_CQ, c->ctx);
 	q.recv_cq = handle(UVERBS_OBJECT_CQ, c->ctx);

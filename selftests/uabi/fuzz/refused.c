@@ -47,34 +47,6 @@ static bool fill_notify(struct call *c)
 	return true;
 }
 
-/* Makes a flow rule with one specification. */
-static bool fill_flow(struct call *c)
-{
-	struct ib_uverbs_create_flow *req = (void *)c->in;
-	struct ib_uverbs_flow_spec_eth *spec = (void *)(req + 1);
-
-	req->qp_handle = handle(UVERBS_OBJECT_QP, c->ctx);
-	req->flow_attr.type = number(0, 4);
-	req->flow_attr.size = number(sizeof(*spec), 128);
-	req->flow_attr.num_of_specs = number(1, 10);
-	req->flow_attr.port = number(PORT, PORT);
-	spec->type = number(0x20, 0x100);
-	spec->size = number(sizeof(*spec), sizeof(*spec));
-	c->in_len += sizeof(*spec);
-	return true;
-}
-
-static bool fill_wq(struct call *c)
-{
-	struct ib_uverbs_ex_create_wq *req = (void *)c->in;
-
-	req->pd_handle = handle(UVERBS_OBJECT_PD, c->ctx);
-	req->cq_handle = handle(UVERBS_OBJECT_CQ, c->ctx);
-	req->max_wr = number(16, 4096);
-	req->max_sge = number(1, 32);
-	return true;
-}
-
 static bool fill_numbers(struct call *c)
 {
 	uint32_t i;
@@ -123,21 +95,6 @@ static const struct method methods[] = {
 	  .fill = fill_poll },
 	{ COMMAND(REQ_NOTIFY_CQ, struct ib_uverbs_req_notify_cq, NOTHING), REFUSED,
 	  .fill = fill_notify },
-	{ COMMAND_EX(CREATE_FLOW, struct ib_uverbs_create_flow,
-		     struct ib_uverbs_create_flow_resp), REFUSED, .fill = fill_flow },
-	{ COMMAND_EX(DESTROY_FLOW, struct ib_uverbs_destroy_flow, NOTHING), REFUSED,
-	  .fill = fill_numbers },
-	{ COMMAND_EX(CREATE_WQ, struct ib_uverbs_ex_create_wq,
-		     struct ib_uverbs_ex_create_wq_resp), REFUSED, .fill = fill_wq },
-	{ COMMAND_EX(MODIFY_WQ, struct ib_uverbs_ex_modify_wq, NOTHING), REFUSED,
-	  .fill = fill_numbers },
-	{ COMMAND_EX(DESTROY_WQ, struct ib_uverbs_ex_destroy_wq,
-		     struct ib_uverbs_ex_destroy_wq_resp), REFUSED, .fill = fill_numbers },
-	{ COMMAND_EX(CREATE_RWQ_IND_TBL, struct ib_uverbs_ex_create_rwq_ind_table,
-		     struct ib_uverbs_ex_create_rwq_ind_table_resp), REFUSED,
-	  .fill = fill_numbers },
-	{ COMMAND_EX(DESTROY_RWQ_IND_TBL, struct ib_uverbs_ex_destroy_rwq_ind_table, NOTHING),
-	  REFUSED, .fill = fill_numbers },
 	UNKNOWN(IB_USER_VERBS_CMD_MODIFY_AH, false),
 	UNKNOWN(IB_USER_VERBS_CMD_BIND_MW, false),
 	UNKNOWN(IB_USER_VERBS_CMD_PEEK_CQ, false),
@@ -145,8 +102,6 @@ static const struct method methods[] = {
 	UNKNOWN(IB_USER_VERBS_CMD_COMMAND_MASK, false),
 	{ IOCTL(COUNTERS, COUNTERS_CREATE), REFUSED, .fill = fill_new },
 	{ IOCTL(COUNTERS, COUNTERS_READ), REFUSED, .fill = fill_read_counters },
-	{ IOCTL(WQ, WQ_CREATE), REFUSED, .fill = fill_new },
-	{ IOCTL(FLOW, FLOW_DESTROY), REFUSED, .fill = fill_new },
 	{ IOCTL(FLOW_ACTION, FLOW_ACTION_ESP_CREATE), REFUSED, .fill = fill_new },
 };
 

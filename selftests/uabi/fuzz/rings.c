@@ -204,7 +204,9 @@ static void random_doorbell(void)
 		QHCA_DB_SQ, QHCA_DB_RQ, QHCA_DB_SRQ, QHCA_DB_CQ_ARM, QHCA_DB_SHADOW, QHCA_DB_EQ,
 		QHCA_DB_CMD, QHCA_DB_ETH,
 	};
-	static const uint8_t kinds[] = { UVERBS_OBJECT_QP, UVERBS_OBJECT_SRQ, UVERBS_OBJECT_CQ };
+	static const uint8_t kinds[] = {
+		UVERBS_OBJECT_QP, UVERBS_OBJECT_SRQ, UVERBS_OBJECT_CQ, UVERBS_OBJECT_WQ,
+	};
 	struct obj *o = live(kinds[below(ARRAY_SIZE(kinds))], -1);
 	uint32_t reg = one_in(4) ? below(PAGE / 8) * 8 : regs[below(ARRAY_SIZE(regs))];
 	int ctx = below(CONTEXTS);
@@ -225,9 +227,9 @@ static void random_doorbell(void)
 void ring_something(void)
 {
 	struct obj *qp = live(UVERBS_OBJECT_QP, -1), *srq = live(UVERBS_OBJECT_SRQ, -1);
-	struct obj *cq = live(UVERBS_OBJECT_CQ, -1);
+	struct obj *cq = live(UVERBS_OBJECT_CQ, -1), *wq = live(UVERBS_OBJECT_WQ, -1);
 
-	switch (below(10)) {
+	switch (below(11)) {
 	case 0:
 		scribble();
 		break;
@@ -247,6 +249,10 @@ void ring_something(void)
 	case 6:
 		if (qp)
 			put_recv(qp, &qp->ring[1], QHCA_DB_RQ);
+		break;
+	case 7:
+		if (wq)
+			put_recv(wq, &wq->ring[1], QHCA_DB_RQ);
 		break;
 	default:
 		if (qp)
