@@ -4,7 +4,9 @@
 
 #include "churn.h"
 
-static const enum ibv_qp_type qp_types[] = { IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+static const enum ibv_qp_type qp_types[] = {
+	IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET,
+};
 
 struct churn churn;
 
@@ -15,7 +17,7 @@ struct slot *pick(enum kind kind)
 	/* Few slots, so that objects have a chance to fit together. */
 	static const uint32_t num[KINDS] = {
 		[PD] = 2, [DM] = 2, [MR] = SLOTS, [CQ] = SLOTS, [SRQ] = 3, [MW] = 3,
-		[AH] = 2, [QP] = SLOTS,
+		[AH] = 2, [QP] = SLOTS, [WQ] = 3, [TABLE] = 2, [FLOW] = 3,
 	};
 
 	return &churn.slots[kind][below(num[kind])];
@@ -56,6 +58,12 @@ static int destroy(enum kind kind, void *obj)
 		return ibv_dealloc_mw(obj);
 	case AH:
 		return ibv_destroy_ah(obj);
+	case WQ:
+		return ibv_destroy_wq(obj);
+	case TABLE:
+		return ibv_destroy_rwq_ind_table(obj);
+	case FLOW:
+		return ibv_destroy_flow(obj);
 	default:
 		return ibv_destroy_qp(obj);
 	}
@@ -160,8 +168,10 @@ static void *new_of_pd(enum kind kind, struct ibv_pd *pd, uint8_t *mem)
 		return ibv_alloc_mw(pd, 1 + below(3));
 	case AH:
 		return new_ah(pd);
+	case WQ:
+		return new_wq(pd);
 	default:
-		return new_qp(pd);
+		return one_in(6) ? new_spread(pd) : new_qp(pd);
 	}
 }
 
@@ -176,6 +186,10 @@ static void make(enum kind kind, struct slot *s)
 	} else if (kind == CQ) {
 		s->obj = ibv_create_cq(churn.dev->ctx, some_number(MAX_CQE), NULL,
 				       churn.channel, one_in(20) ? some_number(0) : 0);
+	} else if (kind == TABLE) {
+		s->obj = new_table();
+	} else if (kind == FLOW) {
+		s->obj = new_flow();
 	} else {
 		pd = use(PD);
 		if (pd)

@@ -32,7 +32,7 @@ struct slot {
 	uint8_t *mem;			/* for MRs */
 };
 
-enum kind { PD, DM, MR, CQ, SRQ, MW, AH, QP, KINDS };
+enum kind { PD, DM, MR, CQ, SRQ, MW, AH, QP, WQ, TABLE, FLOW, KINDS };
 
 struct churn {
 	struct dev *dev;
@@ -48,5 +48,16 @@ struct slot *pick(enum kind kind);
 struct slot *use(enum kind kind);
 void unuse(struct slot *s);
 void make_or_destroy(void *unused);
+/* Does one of @ops with an object, if there is one. */
+void use_one(enum kind kind, const struct op *ops, size_t n);
+/* Returns a receive WR; @sge has two elements. */
+struct ibv_recv_wr some_recv(struct ibv_sge *sge);
+
+/* churn_raw.c */
+void *new_wq(struct ibv_pd *pd);
+void *new_table(void);
+void *new_spread(struct ibv_pd *pd);
+void *new_flow(void);
+void use_wq(void *unused);
 
 #endif /* SELFTESTS_CHURN_H */

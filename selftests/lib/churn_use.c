@@ -107,7 +107,7 @@ static void post_some(void *qp)
 	unuse(held.ah);
 }
 
-static struct ibv_recv_wr some_recv(struct ibv_sge *sge)
+struct ibv_recv_wr some_recv(struct ibv_sge *sge)
 {
 	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = sge, .num_sge = below(3) };
 
@@ -237,7 +237,7 @@ static void query_srq(void *srq)
 	ibv_query_srq(srq, &a);
 }
 
-static void use_one(enum kind kind, const struct op *ops, size_t n)
+void use_one(enum kind kind, const struct op *ops, size_t n)
 {
 	struct slot *s = use(kind);
 
@@ -360,6 +360,7 @@ void *churn_thread(void *seed)
 {
 	static const struct op ops[] = {
 		{ 4, make_or_destroy }, { 6, use_qp }, { 3, use_cq }, { 1, use_srq },
+		{ 2, use_wq },
 		{ 1, change_mr }, { 1, map }, { 1, copy_dm }, { 2, steal }, { 1, advise },
 	};
 
