@@ -30,9 +30,11 @@ static int make_wq(struct dev *d, struct ibv_cq *cq, struct steer *s)
 	return s->wq ? ibv_modify_wq(s->wq, &attr) : errno;
 }
 
+/* With two entries the request has no padding, which the core needs memory to look at. */
 static int make_table(struct dev *d, struct steer *s)
 {
-	struct ibv_rwq_ind_table_init_attr init = { .ind_tbl = &s->wq };
+	struct ibv_wq *wq[] = { s->wq, s->wq };
+	struct ibv_rwq_ind_table_init_attr init = { .log_ind_tbl_size = 1, .ind_tbl = wq };
 
 	s->table = ibv_create_rwq_ind_table(d->ctx, &init);
 	return s->table ? 0 : errno;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lib/failing.h"
-#include "lib/rdma.h"
+#include "lib/steer.h"
 
 #define MANY	2000	/* more allocations than any verb has */
 
@@ -155,6 +155,24 @@ static void *create_ud(void)
 	return create_qp_of(IBV_QPT_UD);
 }
 
+static void *create_raw(void)
+{
+	return create_qp_of(IBV_QPT_RAW_PACKET);
+}
+
+static void *create_steer(void)
+{
+	static struct steer steer;
+
+	errno = steer_make(d, cq, &steer);
+	return errno ? NULL : &steer;
+}
+
+static int destroy_steer(void *p)
+{
+	return steer_unmake(p);
+}
+
 static int destroy_qp(void *p)
 {
 	return ibv_destroy_qp(p);
@@ -253,6 +271,9 @@ static const struct op {
 	{ "create_srq", create_srq, destroy_srq },
 	{ "create_qp, RC", create_rc, destroy_qp },
 	{ "create_qp, UD", create_ud, destroy_qp },
+	{ "create_qp, RAW_PACKET", create_raw, destroy_qp },
+	{ "create_wq, create_rwq_ind_table, create_qp, create_flow", create_steer,
+	  destroy_steer },
 	{ "alloc_mw", alloc_mw, dealloc_mw },
 	{ "create_ah", create_ah, destroy_ah },
 	{ "alloc_dm", alloc_dm, free_dm },
@@ -264,7 +285,7 @@ static const struct op {
 	{ "query_qp", query_qp, nothing },
 };
 
-#define NUM_MAKING	14
+#define NUM_MAKING	16
 _Static_assert(ARRAY_SIZE(ops) == NUM_MAKING + 4, "the last four make nothing");
 
 /* ---- failing allocations ---- */
