@@ -124,6 +124,9 @@ static void random_wr(struct fuzz *f, struct rc_qp *q)
     if (vhca_wr_info(wr.opcode)->rules & QHCA_RULE_NO_DATA) {
         random_memop(f, &wr);
     }
+    if (q->o.type == QHCA_QPT_RAW && !one_in(f, 4)) {
+        fuzz_raw_wr(f, q, &wr);
+    }
     rc_put(q, &wr);
     if (!one_in(f, 3)) {
         rc_ring(q);
@@ -311,6 +314,7 @@ static void create_pair(struct fuzz *f, struct rc_opts *o)
 void fuzz_begin(struct fuzz *f)
 {
     struct rc_opts o = RC_OPTS;
+    uint64_t kind;
     unsigned i;
 
     f->n = f->n2 = node_new(NULL, 1);
@@ -325,8 +329,11 @@ void fuzz_begin(struct fuzz *f)
     o.min_rnr = 16;             /* 2.56 ms: endless retries cost little time */
     o.cq_log = 5;
     memset(f->num, 0, sizeof(f->num));
-    if (one_in(f, 4)) {
+    kind = rnd(f, 8);
+    if (kind < 2) {
         create_xrc(f, &o);
+    } else if (kind < 4) {
+        fuzz_raw_begin(f, &o);
     } else {
         create_pair(f, &o);
     }
@@ -372,7 +379,7 @@ static void step(struct fuzz *f)
     } else if (what < 70) {
         random_recv(f, q);
     } else if (what < 85) {
-        random_frame(f);
+        (q->o.type == QHCA_QPT_RAW ? fuzz_raw_rx : random_frame)(f);
     } else if (what < 92) {
         corrupt_memory(f);
     } else {

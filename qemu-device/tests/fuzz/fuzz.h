@@ -49,6 +49,15 @@ void fuzz_end(struct fuzz *f);
 /* Ends the test if the engine's counts of users do not add up. */
 void fuzz_check_books(const struct guest *g);
 
+/* ---- fuzz_raw.c: sessions whose two QPs are of type RAW ---- */
+
+/* Creates the QPs, and rules for them. */
+void fuzz_raw_begin(struct fuzz *f, struct rc_opts *o);
+/* Receives a frame. */
+void fuzz_raw_rx(struct fuzz *f);
+/* Puts a frame to send into @q's memory and into @wr. */
+void fuzz_raw_wr(struct fuzz *f, const struct rc_qp *q, struct rc_wr *wr);
+
 /*
  * Plays until FATAL, @steps, or the end of the input. Checks that the engine's
  * counts of users add up, and that it is empty after the reset at the end.

@@ -298,7 +298,7 @@ static uint64_t good(const struct device *d)
 {
     const struct qhca_engine *e = d->f.n.g->e;
 
-    return d->f.ok + e->cnt[QHCA_CNT_TX_PKTS];
+    return d->f.ok + e->cnt[QHCA_CNT_TX_PKTS] + e->cnt[QHCA_CNT_ETH_TX_PKTS];
 }
 
 uint64_t device_session(const uint8_t *data, size_t size)

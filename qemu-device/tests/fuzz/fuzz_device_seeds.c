@@ -141,7 +141,7 @@ static size_t wqe_seed(unsigned n, uint8_t *data)
         return 0;
     }
     data[0] = (uint8_t)n;
-    len += put_wqe(data + len, 0, QHCA_WR_SEND, 8);
+    len += put_wqe(data + len, 0, QHCA_WR_SEND, 60);
     len += put_time(data + len);
     len += put_wqe(data + len, 0, (uint8_t)(n / 2), n % 2 * 8);
     return len + put_time(data + len);
