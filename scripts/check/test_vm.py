@@ -159,7 +159,7 @@ class Splat(unittest.TestCase):
                     f'[1.5]     {where}+0x1/0x2\n')
         said = '[1.0] kmemleak: 2 new suspected memory leaks (see x)\n'
         task = leak('copy_process')
-        for other in ('prepare_creds', 'setup_port'):
+        for other in ('prepare_creds', 'setup_port', 'flow_resources_alloc'):
             self.assertIsNone(splat.find(said + task + leak(other)))
         note = '[1.3] hrtimer: interrupt took 57296428 ns\n'
         self.assertIsNone(splat.find(said + task.replace('[1.5]', note + '[1.5]')))

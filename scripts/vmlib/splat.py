@@ -40,8 +40,9 @@ CORE_LOCK = re.compile(r'DEBUG_LOCKS_WARN_ON\(lock->magic != lock\)(?s:.*?)'
 LEAKS = re.compile(r'[^\n]*kmemleak: \d+ new[^\n]*\n')
 LEAKED = re.compile(r'unreferenced object .*?backtrace[^\n]*((?:\n[^\n]*\+0x[0-9a-f]+/0x[^\n]*)+)',
                     re.DOTALL)
-# What the core leaks, see testing.rst: tasks and what belongs to them, statistics of a port.
-CORE_LEAK = re.compile(r' (copy_process|prepare_creds|setup_port)\+')
+# What the core leaks, see testing.rst: tasks and what belongs to them, statistics of a port, what
+# a flow rule refers to.
+CORE_LEAK = re.compile(r' (copy_process|prepare_creds|setup_port|flow_resources_alloc)\+')
 
 # What a slow machine says in the middle of anything.
 NOTE = re.compile(r'[^\n]*hrtimer: interrupt took \d+ ns\n')

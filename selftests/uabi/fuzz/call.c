@@ -101,13 +101,18 @@ static const void *sent_from(size_t len)
 	return (const void *)(uintptr_t)addr;
 }
 
-/* A bug of the core, see testing.rst: it keeps a WQ for ever that is to be in no state. */
-static void spare_wq(uint32_t cmd, void *in)
+/*
+ * A bug of the core, see testing.rst: nobody can destroy a WQ that was to go to no state. So this
+ * request has states that exist, and is not read from memory that others write to.
+ */
+static bool is_modify_wq(uint32_t cmd)
 {
-	struct ib_uverbs_ex_modify_wq *req = in;
+	return (cmd & IB_USER_VERBS_CMD_FLAG_EXTENDED) &&
+	       (cmd & IB_USER_VERBS_CMD_COMMAND_MASK) == IB_USER_VERBS_EX_CMD_MODIFY_WQ;
+}
 
-	if ((cmd & IB_USER_VERBS_CMD_COMMAND_MASK) != IB_USER_VERBS_EX_CMD_MODIFY_WQ)
-		return;
+static void spare_wq(struct ib_uverbs_ex_modify_wq *req)
+{
 	if (req->wq_state > IBV_WQS_ERR)
 		req->wq_state = IBV_WQS_ERR;
 	if (req->curr_wq_state > IBV_WQS_ERR)
@@ -138,6 +143,7 @@ static int send_command(struct call *c)
 	uint32_t out = spoil_length(c->out_len, unit);
 	uint32_t drv_out = spoil_length(c->drv_out_len, unit);
 	uint64_t answer = spoil_address((uintptr_t)c->out, c->out_len + c->drv_out_len);
+	const void *from;
 	size_t len;
 
 	in = p + sizeof(hdr) + (c->m->ex ? sizeof(ex) : 0);
@@ -162,13 +168,14 @@ static int send_command(struct call *c)
 		hdr.out_words = (out + drv_out) / 4;
 	}
 	spoil_bytes(&hdr, sizeof(hdr));
-	if (hdr.command & IB_USER_VERBS_CMD_FLAG_EXTENDED)
-		spare_wq(hdr.command, p + sizeof(hdr) + sizeof(ex));
+	if (is_modify_wq(hdr.command))
+		spare_wq((void *)(p + sizeof(hdr) + sizeof(ex)));
 	memcpy(p, &hdr, sizeof(hdr));
 	len = spoil_length(len, 1);
 	if (len > sizeof(wire))
 		len = sizeof(wire);
-	return write(fuzz.fd[c->ctx], sent_from(len), len) == (ssize_t)len ? 0 : errno;
+	from = is_modify_wq(hdr.command) ? wire : sent_from(len);
+	return write(fuzz.fd[c->ctx], from, len) == (ssize_t)len ? 0 : errno;
 }
 
 static void spoil_attrs(struct ib_uverbs_ioctl_hdr *hdr)
@@ -224,10 +231,13 @@ static int send_invoke(struct call *c)
 
 	if (c->out_len && !c->m->ex)
 		c->in[0] = (uintptr_t)c->out;
-	if (c->m->ex)
-		spare_wq(cmd, c->in);
 	attr_number(c, UVERBS_ATTR_WRITE_CMD, cmd);
-	attr_in(c, UVERBS_ATTR_CORE_IN, c->in, spoil_length(c->in_len, 4));
+	if (is_modify_wq(cmd)) {
+		spare_wq((void *)c->in);
+		attr_add(c, UVERBS_ATTR_CORE_IN, c->in_len)->data = (uintptr_t)c->in;
+	} else {
+		attr_in(c, UVERBS_ATTR_CORE_IN, c->in, spoil_length(c->in_len, 4));
+	}
 	if (c->out_len)
 		attr_out(c, UVERBS_ATTR_CORE_OUT, c->out_len);
 	if (drv_len)
