@@ -4,6 +4,7 @@
  */
 #include "harness/flows.h"
 #include "harness/snapshot.h"
+#include "harness/srq.h"
 
 static const uint8_t far_mac[6] = { 0x52, 0x54, 0, 9, 9, 9 };
 static const uint8_t group[6] = { 0x01, 0, 0x5e, 1, 1, 1 };
@@ -328,6 +329,48 @@ static void no_spoofing(void)
     CHECK(flow_none(&q));
 }
 
+/* Two QPs with an SRQ: a WR that is too small fails, and frames go on. */
+static void shared(void)
+{
+    struct frame f = udp_frame(test_mac, 1, 2, 7, 100);
+    struct rc_opts o = RC_OPTS;
+    struct qhca_flow r;
+    struct qhca_cqe cqe;
+    struct gsrq srq;
+    struct rc_qp to[2];
+
+    start();
+    srq = srq_create(&n, n.pdn, 4, 1);
+    o.type = QHCA_QPT_RAW;
+    o.srqn = srq.srqn;
+    for (unsigned i = 0; i < 2; i++) {
+        to[i] = rc_create(&n, &o);
+        rc_bring_up(&to[i], QHCA_QPS_RTR);
+        r = flow_rule(&to[i]);
+        flow_match_udp(&r, 7 + i);
+        flow_add(n.g, &r);
+    }
+    srq_post(&srq, 100, FLOW_RECV, (uint32_t)f.len - 1);
+    srq_post(&srq, 101, FLOW_RECV + FLOW_STEP, (uint32_t)f.len);
+    srq_post(&srq, 102, FLOW_RECV + 2 * FLOW_STEP, (uint32_t)f.len);
+    guest_rx(n.g, f.data, f.len);
+    REQUIRE(cq_poll(&to[0].rcq, &cqe));
+    CHECK_EQ(le64toh(cqe.wr_id), 100);
+    CHECK_EQ(cqe.status, QHCA_WC_LOC_LEN_ERR);
+    CHECK_EQ(rc_state(&to[0]), QHCA_QPS_RTR);
+    guest_rx(n.g, f.data, f.len);
+    CHECK(flow_got(&to[0], 1, &f));
+    f = udp_frame(test_mac, 1, 2, 8, 100);
+    snapshot_cycle(n.g);
+    guest_rx(n.g, f.data, f.len);
+    CHECK(flow_got(&to[1], 2, &f));
+    guest_rx(n.g, f.data, f.len);
+    CHECK(flow_none(&to[0]) && flow_none(&to[1]));
+    CHECK_EQ(srq_destroy(&srq), QHCA_ERR_BUSY);
+    CHECK_EQ(rc_set_state(&to[1], QHCA_QPS_ERR), QHCA_OK);
+    eq_expect(&n.async, QHCA_EVENT_LAST_WQE_REACHED, to[1].qpn);
+}
+
 static void blocked(void)
 {
     struct frame f = udp_frame(far_mac, 1, 2, 7, 100);
@@ -365,6 +408,7 @@ static const struct test tests[] = {
     { "RoCE packets are refused", no_packets },
     { "frames to the port itself", to_itself },
     { "no frame speaks for a peer", no_spoofing },
+    { "receive WRs of an SRQ", shared },
     { "a network that takes nothing", blocked },
 };
 
