@@ -129,6 +129,13 @@ static const QHCALie qhca_lies[] = {
     REG("cmd-busy", CMD_TIMEOUT, 0),
     REG_COUNT("cmd-busy", CMD_PROGRESS),
 
+    CMD("flow-number", CREATE_FLOW, obj, SET, 0),
+    CMD("flow-kept", DESTROY_FLOW, status, SET, QHCA_ERR_BUSY),
+    CMD("spread-number", CREATE_SPREAD, obj, SET, 1 << 24),
+    CMD("spread-kept", DESTROY_SPREAD, status, SET, QHCA_ERR_BUSY),
+    CMD("wq-number", CREATE_QP, obj, AGAIN, 0),
+    CMD("wq-state", MODIFY_QP, status, SET, QHCA_ERR_STATE),
+
     CMD("page-kept", CLEAR_PAGES, status, SET, QHCA_ERR_BUSY),
     CMD("page-lost", SET_PAGES, status, SET, QHCA_ERR_OBJ),
     CMD("page-answer", RESUME_QP, status, SET, QHCA_ERR_STATE),

@@ -66,6 +66,12 @@ cqe-no-grh             | verbs | datagram 21    | device failed: a completion ma
 cqe-half-grh           | verbs | datagram 21    | device failed: a completion makes no sense
 cqe-imm                | verbs | datagram 21    | device failed: a completion makes no sense
 cqe-status             | verbs | send 21        |
+flow-number            | rules | not ok 1 .*    | device failed: the number of an object makes no sense
+flow-kept              | rules | not ok 1 .*    | device failed: an object could not be destroyed
+spread-number          | wqs   | not ok 1 .*    | device failed: the number of an object makes no sense
+spread-kept            | wqs   | ok 1 .*        | device failed: an object could not be destroyed
+wq-number              | wqs   | ok 1 .*        | device failed: an object could not be destroyed
+wq-state               | steps | not ok 1 .*    |
 page-kept              | odp   | not ok 1 .*    | device failed: pages could not be taken back
 page-lost              | odp   | not ok 1 .*    |
 page-answer            | odp   | ok 1 .*        |
@@ -146,6 +152,12 @@ lie_bind()
 }
 
 lie_group() { timeout -k 2 60 /opt/qhca/selftests/cgroup -t 'its multicast groups'; }
+
+lie_rules() { timeout -k 2 60 /opt/qhca/selftests/raw -t 'as many rules'; }
+
+lie_wqs() { timeout -k 2 60 /opt/qhca/selftests/rwq -t 'hold on to'; }
+
+lie_steps() { timeout -k 2 60 /opt/qhca/selftests/rwq -t 'every step'; }
 
 lie_odp() { timeout -k 2 60 /opt/qhca/selftests/odp -t 'absent on either side: explicit'; }
 

@@ -6,6 +6,8 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
+#include <qhca/flow.h>
+
 #include "lib/steer.h"
 
 #define LEN	120
@@ -276,6 +278,27 @@ TEST(tag, "raw: an extended CQ has the tag of the rule")
 	CHECK_EQ(cq->status, IBV_WC_SUCCESS);
 	CHECK_EQ(ibv_wc_read_flow_tag(cq), TAG);
 	ibv_end_poll(cq);
+}
+
+TEST(many, "raw: as many rules as there can be, and again when they are gone")
+{
+	struct ibv_flow *flow[QHCA_FLOW_MAX];
+	struct dev *d = dev_open_qhca();
+	struct raw r = raw_new(d);
+	struct rule rule = rule_new();
+	size_t i;
+
+	match_dmac(&rule);
+	for (i = 0; i < QHCA_FLOW_MAX; i++) {
+		rule.attr.priority = i % 5;
+		flow[i] = must(&r, &rule);
+	}
+	errno = 0;
+	CHECK(!ibv_create_flow(r.e.qp, &rule.attr));
+	CHECK_EQ(errno, ENOMEM);
+	for (i = 0; i < QHCA_FLOW_MAX; i++)
+		REQUIRE_OK(ibv_destroy_flow(flow[i * 5 % QHCA_FLOW_MAX]));
+	REQUIRE_OK(ibv_destroy_flow(must(&r, &rule)));
 }
 
 TEST(twice, "raw: specifications of the same kind all count, and must not contradict")
