@@ -227,11 +227,32 @@ static int qhca_ib_rwq_start(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rwq)
 	return ret;
 }
 
-static int qhca_ib_do_modify_wq(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rwq,
-				enum ib_wq_state from, enum ib_wq_state to)
+/* The device moves WQs to ERR by itself when something goes wrong. */
+static int qhca_ib_rwq_refresh_state(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rwq)
 {
-	int ret = -EINVAL;
+	struct qhca_qpc qpc;
+	int ret;
 
+	if (rwq->ibwq.state != IB_WQS_RDY)
+		return 0;
+	ret = qhca_ib_query(dev, QHCA_CMD_QUERY_QP, rwq->qpn, &qpc, sizeof(qpc));
+	if (!ret && qpc.attr.state == QHCA_QPS_ERR)
+		rwq->ibwq.state = IB_WQS_ERR;
+	return ret;
+}
+
+/* Without IB_WQ_CUR_STATE any state will do, and without IB_WQ_STATE it stays. */
+static int qhca_ib_do_modify_wq(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rwq,
+				const struct ib_wq_attr *attr, u32 mask)
+{
+	enum ib_wq_state from, to;
+	int ret = qhca_ib_rwq_refresh_state(dev, rwq);
+
+	if (ret)
+		return ret;
+	from = mask & IB_WQ_CUR_STATE ? attr->curr_wq_state : rwq->ibwq.state;
+	to = mask & IB_WQ_STATE ? attr->wq_state : from;
+	ret = -EINVAL;
 	if (from != rwq->ibwq.state)
 		return qhca_ib_refuse(dev, -EINVAL, "modify WQ: state is %d, not %d",
 				      rwq->ibwq.state, from);
@@ -262,7 +283,6 @@ int qhca_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask,
 {
 	struct qhca_ib_dev *dev = to_qdev(ibwq->device);
 	struct qhca_ib_rwq *rwq = to_qrwq(ibwq);
-	enum ib_wq_state from;
 	int ret;
 
 	if (mask & ~(IB_WQ_STATE | IB_WQ_CUR_STATE))
@@ -271,8 +291,7 @@ int qhca_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask,
 	if (ret)
 		return ret;
 	mutex_lock(&rwq->mutex);
-	from = mask & IB_WQ_CUR_STATE ? attr->curr_wq_state : ibwq->state;
-	ret = qhca_ib_do_modify_wq(dev, rwq, from, mask & IB_WQ_STATE ? attr->wq_state : from);
+	ret = qhca_ib_do_modify_wq(dev, rwq, attr, mask);
 	mutex_unlock(&rwq->mutex);
 	return ret;
 }
