@@ -3,7 +3,7 @@
  * qhca engine tests: sessions of a hostile network (fuzz_frames.h).
  */
 #include "harness/debug.h"
-#include "harness/frames.h"
+#include "harness/flows.h"
 #include "fuzz_frames.h"
 
 #define NUM_QPS     6
@@ -15,6 +15,7 @@ struct target {
     struct rc_qp qp[NUM_QPS];
     struct gsrq srq;            /* in the domain of the XRC_TGT QP */
     struct eth_rx rx[2];
+    struct rc_qp raw;           /* receives frames by rules */
     uint8_t gid[16], mac[6];
     struct canary canary;
     uint64_t rng;
@@ -202,6 +203,35 @@ static void race(struct guest *g, uint64_t addr, size_t len, bool write)
     }
 }
 
+/* Rules for what the Ethernet queues receive as well, or do not want. */
+static void add_rules(struct target *t)
+{
+    struct qhca_flow r;
+
+    t->raw = flow_qp(&t->n);
+    r = flow_rule(&t->raw);
+    r.key.dmac[0] = r.mask.dmac[0] = 1;
+    flow_add(t->n.g, &r);
+    r = flow_rule(&t->raw);
+    r.order = QHCA_FLOW_REST;
+    flow_match_udp(&r, 7);
+    flow_add(t->n.g, &r);
+    r.priority = htole32(1);
+    r.key.headers = r.mask.headers = QHCA_FLOW_HAS_TCP;
+    r.key.dport = r.mask.dport = 0;
+    flow_add(t->n.g, &r);
+}
+
+/* Gives it a buffer in place of each that has been used. */
+static void refill_raw(struct target *t)
+{
+    const struct vhca_qp *dev = vhca_qp_get(t->n.g->e, t->raw.qpn);
+
+    while (dev->rq.pi - dev->rq.ci < 2) {
+        flow_recv(&t->raw, 0, QHCA_MAX_FRAME);
+    }
+}
+
 static void begin(struct target *t, uint8_t cfg)
 {
     static const uint8_t type[NUM_QPS] = {
@@ -239,6 +269,8 @@ static void begin(struct target *t, uint8_t cfg)
                                          i ? 500 : 2000, i ? 4 : 0);
     }
     CHECK_EQ(eth_set_rss(t->n.g, 0x3f, &rss), QHCA_OK);
+    add_rules(t);
+    refill_raw(t);
     canary_begin(&t->canary, &t->n);
     racer = t;
     t->rng = cfg | 1;
@@ -401,6 +433,8 @@ uint64_t frames_session(const uint8_t *data, size_t size)
             empty_cq(&t.qp[i].rcq);
         }
         empty_cq(&t.srq.cq);
+        empty_cq(&t.raw.rcq);
+        refill_raw(&t);
         eth_rx_refill(&t.rx[0]);
         eth_rx_refill(&t.rx[1]);
     }
