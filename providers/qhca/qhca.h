@@ -406,6 +406,8 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 				 struct ibv_qp_init_attr_ex *attr);
 int qhca_query_ece(struct ibv_qp *ibqp, struct ibv_ece *ece);
 int qhca_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece);
+/* The options of enhanced connection establishment that a new QP has. */
+uint32_t qhca_offered_ece(const struct qhca_context *ctx, enum ibv_qp_type type);
 int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 		   int attr_mask);
 int qhca_modify_qp_rate_limit(struct ibv_qp *ibqp,

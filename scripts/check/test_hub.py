@@ -20,8 +20,10 @@ def ipv4(tos):
     header[10:12] = frames.checksum(bytes(header)).to_bytes(2, 'big')
     return MACS + b'\x08\x00' + bytes(header) + bytes(64)
 
+
 def ipv6(tclass):
     return MACS + b'\x86\xdd' + (6 << 28 | tclass << 20).to_bytes(4, 'big') + bytes(36 + 64)
+
 
 class Marks(unittest.TestCase):
     def test_ipv4(self):
@@ -50,6 +52,7 @@ class Marks(unittest.TestCase):
         for text in ('5', '5:200', '200:5:1', '5:200:101', 'a:b:c'):
             with self.assertRaises(ValueError):
                 frames.red(text)
+
 
 class Switch(unittest.TestCase):
     """A switch with two machines."""
@@ -101,6 +104,7 @@ class Switch(unittest.TestCase):
     def test_free(self):
         _, data, wire = self.move(*self.start(), ipv4(2), 1000)
         self.assertEqual(data, wire * 1000)
+
 
 if __name__ == '__main__':
     unittest.main()

@@ -14,7 +14,7 @@
  * @mbit: speed of every link
  * @kmin, @kmax: bytes in a queue from which on some packets are marked, and all
  * @ppm: chance of a mark just below @kmax, in a million
- * @limit: bytes that a queue holds; a frame that finds no room is lost
+ * @limit: bytes that a queue holds; a frame for which there is no room is lost
  * @in, @out: when the links from and to the machines are free again
  * @deepest, @marked, @lost: what has happened
  * @area: bytes in the queues times ns, for the mean
