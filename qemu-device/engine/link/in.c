@@ -80,6 +80,7 @@ static void count_taken(struct qhca_engine *e, struct vhca_qp *qp,
         vhca_count_qp(e, qp, QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS, n);
         if (opcode != ROCE_CNP && !vhca_qp_is(qp, QHCA_DATAGRAM) &&
             vhca_gate_marked(e, &qp->gate)) {
+            qp->rated = true;
             vhca_qp_schedule(e, qp);
         }
     }
@@ -141,6 +142,7 @@ static void take_cnp(struct qhca_engine *e, struct vhca_qp *qp)
     bool slower = !vhca_qp_is(qp, QHCA_DATAGRAM) &&
                   vhca_gate_cnp(e, &qp->gate);
 
+    qp->rated = qp->rated || slower;
     vhca_count_qp(e, qp, slower ? QHCA_CNT_RP_CNP_HANDLED :
                                   QHCA_CNT_RP_CNP_IGNORED, 1);
 }
@@ -150,7 +152,7 @@ static void execute(struct qhca_engine *e, struct vhca_qp *qp,
 {
     uint32_t tail = qp->rsp.q_tail;
 
-    if (roce_opcode(p->opcode)->op == OP_CNP) {
+    if (p->opcode == ROCE_CNP) {
         take_cnp(e, qp);
     } else if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
         /* Only reliable services have responses. */
@@ -206,12 +208,12 @@ static void deliver(struct qhca_engine *e, struct vhca_qp *qp,
 static uint32_t execute_across(struct qhca_engine *e, struct vhca_qp *qp,
                                const struct roce_packet *p)
 {
-    if (roce_opcode(p->opcode)->op == OP_CNP) {
-        take_cnp(e, qp);
-        return 1;
-    }
     if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
         return vhca_completer_rx(e, qp, p);
+    }
+    if (p->opcode == ROCE_CNP) {
+        take_cnp(e, qp);
+        return 1;
     }
     return vhca_qp_is(qp, QHCA_RELIABLE) ? vhca_responder_rx(e, qp, p) :
                                            vhca_uc_rx(e, qp, p);

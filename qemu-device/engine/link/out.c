@@ -12,11 +12,11 @@
  * Return how many packets may cross at once: with a limit of the bandwidth or
  * the rate every packet waits for its time, and fault rules look at each.
  */
-static uint32_t at_once(const struct qhca_engine *e, const struct vhca_qp *qp,
-                        const struct vhca_way *way)
+static uint32_t at_once(const struct qhca_engine *e, const struct vhca_way *way,
+                        bool paced)
 {
-    return e->cfg.bandwidth || vhca_faults_between(e, way->at) ||
-           vhca_gate_paces(&qp->gate, way->av->static_rate) ? 1 : QHCA_SPAN;
+    return e->cfg.bandwidth || paced || vhca_faults_between(e, way->at) ?
+           1 : QHCA_SPAN;
 }
 
 /* Fill in the addresses, which only the receiver of a frame sees. */
@@ -138,16 +138,13 @@ static void move(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
-/* Whether what has been sent delays what the QP sends next. */
-static bool pay(struct qhca_engine *e, struct vhca_qp *qp,
+/* What has been sent delays what the QP sends next. */
+static void pay(struct qhca_engine *e, struct vhca_qp *qp,
                 const struct vhca_way *way, const struct vhca_burst *burst)
 {
-    if (!vhca_gate_paces(&qp->gate, way->av->static_rate)) {
-        return false;
-    }
+    qp->rated = true;
     vhca_gate_charge(e, &qp->gate, vhca_static_rate(way->av->static_rate),
                      (uint32_t)roce_frames_len(&burst->p));
-    return true;
 }
 
 /* ---- answers ---- */
@@ -169,13 +166,13 @@ static void notify(struct qhca_engine *e, struct vhca_qp *qp,
 static void answer(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct vhca_way *way, struct vhca_burst *burst)
 {
-    bool data;
+    bool paced = vhca_response_is_data(qp) &&
+                 vhca_qp_paced(qp, way->av->static_rate);
 
     open_burst(e, qp, way, burst);
-    if (!vhca_response_next(e, qp, at_once(e, qp, way), burst)) {
+    if (!vhca_response_next(e, qp, at_once(e, way, paced), burst)) {
         return;
     }
-    data = vhca_response_is_data(qp);
     if (burst->fatal) {
         /* The event of the error must precede the NAK. */
         vhca_response_sent(e, qp, burst);
@@ -183,7 +180,7 @@ static void answer(struct qhca_engine *e, struct vhca_qp *qp,
         return;
     }
     move(e, qp, way, burst);
-    if (data) {
+    if (paced) {
         pay(e, qp, way, burst);
     }
     vhca_response_sent(e, qp, burst);
@@ -196,7 +193,7 @@ static void answer(struct qhca_engine *e, struct vhca_qp *qp,
 static bool may_answer(struct qhca_engine *e, struct vhca_qp *qp,
                        const struct vhca_way *way)
 {
-    return (!vhca_response_is_data(qp) || vhca_gate_open(e, &qp->gate)) &&
+    return (!vhca_response_is_data(qp) || vhca_qp_gate_open(e, qp)) &&
            vhca_way_room(e, qp, way, vhca_response_is_data(qp) ?
                                      QHCA_TX_RESERVE / 2 : 0);
 }
@@ -204,7 +201,7 @@ static bool may_answer(struct qhca_engine *e, struct vhca_qp *qp,
 static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct vhca_way *way, struct vhca_burst *burst)
 {
-    if (qp->gate.cnp_owed && vhca_way_room(e, qp, way, 0)) {
+    if (qp->rated && qp->gate.cnp_owed && vhca_way_room(e, qp, way, 0)) {
         notify(e, qp, way, burst);
     }
     while (vhca_may_go_on(e) && vhca_response_ready(qp) &&
@@ -222,13 +219,16 @@ static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
 static bool request(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct vhca_way *way, struct vhca_burst *burst)
 {
+    bool paced = vhca_qp_paced(qp, way->av->static_rate);
+
     open_burst(e, qp, way, burst);
-    if (!vhca_requester_next(e, qp, at_once(e, qp, way), burst)) {
+    if (!vhca_requester_next(e, qp, at_once(e, way, paced), burst)) {
         return false;
     }
     move(e, qp, way, burst);
     vhca_requester_sent(e, qp, &burst->p);
-    if (pay(e, qp, way, burst)) {
+    if (paced) {
+        pay(e, qp, way, burst);
         /* The time for the answer begins now. */
         vhca_requester_timer(e, qp);
     }
@@ -246,7 +246,7 @@ static void send_requests(struct qhca_engine *e, struct vhca_qp *qp,
 
             vhca_way_to(e, qp, &wr->ud.av, wr->ud.qpn, way);
         }
-        if (!vhca_gate_open(e, &qp->gate) ||
+        if (!vhca_qp_gate_open(e, qp) ||
             !vhca_way_room(e, qp, way, QHCA_TX_RESERVE) ||
             !request(e, qp, way, burst)) {
             break;
@@ -265,9 +265,10 @@ static void ask(struct qhca_engine *e, struct vhca_qp *qp,
 {
     struct qhca_engine *at = way->at;
     struct vhca_qp *peer = way->peer;
+    bool paced = vhca_qp_paced(qp, way->av->static_rate);
 
-    if (peer->rsp.ack_owed && at_once(e, qp, way) > 1 && !at->cfg.bandwidth &&
-        vhca_running(e) && vhca_way_across(e, way)) {
+    if (peer->rsp.ack_owed && at_once(e, way, paced) > 1 &&
+        !at->cfg.bandwidth && vhca_running(e) && vhca_way_across(e, way)) {
         vhca_link_ack(e, qp, way, vhca_response_take_ack(at, peer));
     }
     vhca_link_answered(at, peer, tail);

@@ -58,6 +58,7 @@ struct vhca_qp {
     uint32_t slot;              /* number in the table, for QP1 not its QPN */
     uint32_t max_inline;
     bool last_wqe_owed;         /* LAST_WQE_REACHED is owed */
+    bool sqd_notify;            /* SQ_DRAINED is owed */
     struct vhca_holder *pd, *xrcd;
     struct vhca_srq *srq;       /* instead of rq; XRC_TGT: last one named */
     struct vhca_async async;
@@ -67,7 +68,7 @@ struct vhca_qp {
     struct vhca_list tx_wait;   /* node in the line of QPs without room */
     uint32_t qpn, uar;
     uint8_t type, flags, state;
-    bool sqd_notify;            /* SQ_DRAINED is owed */
+    bool rated;                 /* @gate is not at rest */
     uint32_t mtu;               /* bytes */
     struct vhca_cq *scq, *rcq;
     struct vhca_cntset *cntset; /* counters it is bound to, or NULL */
@@ -153,6 +154,18 @@ static inline bool vhca_qp_draining(const struct vhca_qp *qp)
 {
     return qp->state == QHCA_QPS_SQD &&
            (qp->sq.ci != qp->sq.next || qp->req.flushing);
+}
+
+/* Whether a packet with data may leave now; if not, a timer says when. */
+static inline bool vhca_qp_gate_open(struct qhca_engine *e, struct vhca_qp *qp)
+{
+    return !qp->rated || vhca_gate_open(e, &qp->gate);
+}
+
+/* Whether packets of the QP to an AV with this static rate are charged. */
+static inline bool vhca_qp_paced(const struct vhca_qp *qp, uint8_t static_rate)
+{
+    return qp->rated || (static_rate && vhca_static_rate(static_rate));
 }
 
 /* Whether the QP's type has any of @parts. */

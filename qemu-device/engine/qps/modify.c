@@ -244,6 +244,7 @@ static void take_attrs(struct qhca_engine *e, struct vhca_qp *qp,
     }
     if (mask & QHCA_QP_RATE_LIMIT) {
         vhca_gate_limit(e, &qp->gate, le32toh(qp->attr.rate_limit));
+        qp->rated = true;
     }
 }
 

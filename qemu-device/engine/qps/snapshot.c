@@ -130,6 +130,7 @@ static void walk_parts(struct vhca_snap *s, struct vhca_qp *qp)
     }
     if (!s->bad && s->version >= QHCA_SNAP_RATES) {
         vhca_gate_walk(s, &qp->gate);
+        qp->rated = !vhca_gate_rests(s->e, &qp->gate);
     }
 }
 

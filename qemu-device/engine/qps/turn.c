@@ -19,6 +19,7 @@ void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp)
     memset(&qp->rsp, 0, sizeof(qp->rsp));
     memset(qp->fault, 0, sizeof(qp->fault));
     memset(&qp->gate, 0, sizeof(qp->gate));
+    qp->rated = false;
     qp->req.timer.fn = vhca_requester_timeout;
     qp->gate.timer.fn = vhca_qp_gate_due;
     qp->sq.pi = qp->sq.next = qp->sq.ci = 0;
@@ -99,12 +100,13 @@ static void flush(struct qhca_engine *e, struct vhca_qp *qp)
 /* Whether it has something to send that need not wait at the gate. */
 static bool has_to_send(struct vhca_qp *qp)
 {
-    if (vhca_gate_waits(&qp->gate)) {
-        return qp->gate.cnp_owed || (vhca_response_ready(qp) &&
-                                     !vhca_response_is_data(qp));
+    if (qp->rated && qp->gate.cnp_owed) {
+        return true;
     }
-    return qp->gate.cnp_owed || vhca_response_ready(qp) ||
-           vhca_requester_ready(qp);
+    if (qp->rated && vhca_gate_waits(&qp->gate)) {
+        return vhca_response_ready(qp) && !vhca_response_is_data(qp);
+    }
+    return vhca_response_ready(qp) || vhca_requester_ready(qp);
 }
 
 static bool has_work(struct vhca_qp *qp)
@@ -129,6 +131,7 @@ void vhca_qp_turn(struct qhca_engine *e)
     }
     flush(e, qp);
     vhca_requester_rest(e, qp);
+    qp->rated = qp->rated && !vhca_gate_rests(e, &qp->gate);
     /* The turn itself may have put it in line, with nothing to do. */
     vhca_list_del(&qp->ready);
     if (has_work(qp)) {

@@ -66,7 +66,7 @@ static bool send_frame(struct qhca_engine *e, struct vhca_qp *qp)
         return false;
     }
     send(e, qp, frame, len);
-    if (vhca_gate_paces(&qp->gate, 0)) {
+    if (vhca_qp_paced(qp, 0)) {
         vhca_gate_charge(e, &qp->gate, 0, len);
     }
     vhca_requester_sent(e, qp, &p);
@@ -77,7 +77,7 @@ static bool send_frame(struct qhca_engine *e, struct vhca_qp *qp)
 static bool has_room(struct qhca_engine *e, struct vhca_qp *qp)
 {
     vhca_list_del(&qp->tx_wait);
-    if (!vhca_gate_open(e, &qp->gate)) {
+    if (!vhca_qp_gate_open(e, qp)) {
         return false;
     }
     if (!vhca_port_open(e) || !vhca_tx_room(e, false, QHCA_TX_RESERVE + 1)) {

@@ -78,7 +78,7 @@ static unsigned graces(const struct qhca_engine *e)
  */
 static bool held_back(const struct qhca_engine *e, const struct vhca_qp *qp)
 {
-    bool paced = vhca_gate_paces(&qp->gate, qp->attr.av.static_rate);
+    bool paced = vhca_qp_paced(qp, qp->attr.av.static_rate);
 
     return (paced && (vhca_gate_waits(&qp->gate) ||
                       !vhca_list_empty(&qp->ready))) ||
