@@ -8,11 +8,12 @@
 
 /*
  * Limits of one call in units of work (Documentation/bounds.rst): a slice, and
- * the most that its last step can take: a frame to all members of a group whose
- * receive WQEs have as many SGEs as possible and whose CQs are armed.
+ * the most that its last step can take: an Ethernet frame that all flow rules
+ * are for, with receive WQEs that have as many SGEs as possible and CQs that are
+ * armed.
  */
 #define SLICE       2048u
-#define STEP        (QHCA_MAX_MCAST_QP * (QHCA_MAX_RECV_SGE + 10))
+#define STEP        (QHCA_FLOW_MAX * (QHCA_MAX_RECV_SGE + 16))
 #define UNITS       (SLICE + STEP)
 /* The table of a buffer is freed in one piece. */
 #define TABLES      (QHCA_MAX_TABLE_BLOCKS / QHCA_UNIT_BLOCKS)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "harness/budget.h"
+#include "harness/flows.h"
 
 #define TABLE   "../../Documentation/bounds.rst"
 
@@ -273,7 +274,7 @@ static void all_timers(void)
 }
 
 /*
- * The most that one frame can cost: each member's receive WQE has all SGEs, and
+ * The most that one packet can cost: each member's receive WQE has all SGEs, and
  * its CQ, armed in its doorbell record, an event of its own.
  */
 static void armed_group(void)
@@ -299,6 +300,47 @@ static void armed_group(void)
     }
 }
 
+/* The most that one frame can cost: all rules are for it, and WQEs as above. */
+static void ruled_group(void)
+{
+    static const uint8_t mac[6] = { 0x01, 0, 0x5e, 1, 1, 1 };
+    struct frame f = udp_frame(mac, 1, 2, 7, 8950);
+    struct rc_opts o = opts_of(QHCA_QPT_RAW);
+    struct qhca_seg_le seg[QHCA_MAX_RECV_SGE];
+    struct rc_qp q[4];
+
+    start_node();
+    port_enable(g, test_mac, 0, 9000);
+    o.sges = QHCA_MAX_RECV_SGE;
+    for (unsigned i = 0; i < ARRAY_SIZE(seg); i++) {
+        seg[i] = (struct qhca_seg_le) {
+            node.mr.addr + i * 8192, i < 31 ? 128 : 8192, node.mr.key,
+        };
+    }
+    for (unsigned i = 0; i < ARRAY_SIZE(q); i++) {
+        q[i] = rc_create(&node, &o);
+        rc_bring_up(&q[i], QHCA_QPS_RTR);
+        for (unsigned n = 0; n < QHCA_FLOW_MAX / ARRAY_SIZE(q); n++) {
+            struct qhca_flow r = flow_rule(&q[i]);
+
+            flow_add(g, &r);
+            rc_recv_raw(&q[i], n, ARRAY_SIZE(seg), seg);
+        }
+    }
+    guest_rx(g, f.data, f.len);
+    CHECK_EQ(counter(g, QHCA_CNT_ETH_RX_PKTS), QHCA_FLOW_MAX);
+    CHECK(g->e->spent > QHCA_FLOW_MAX * (QHCA_MAX_RECV_SGE + 8));
+    CHECK(g->e->spent <= QHCA_FLOW_MAX * (QHCA_MAX_RECV_SGE + 16));
+    for (unsigned i = 0; i < ARRAY_SIZE(q); i++) {
+        struct qhca_cqe cqe;
+
+        for (unsigned n = 0; n < QHCA_FLOW_MAX / ARRAY_SIZE(q); n++) {
+            CHECK(cq_poll(&q[i].rcq, &cqe));
+        }
+        CHECK(flow_none(&q[i]));
+    }
+}
+
 static const struct test tests[] = {
     { "the table of bounds.rst", table },
     { "memory of a device when idle, and at most", totals },
@@ -309,6 +351,7 @@ static const struct test tests[] = {
     { "events when a CQ of many QPs fails", all_are_told },
     { "all timers at once", all_timers },
     { "a frame to a group whose CQs are armed", armed_group },
+    { "a frame that all rules are for", ruled_group },
 };
 
 TEST_MAIN(tests)
