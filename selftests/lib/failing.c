@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -30,6 +31,17 @@ int failing_allow(void)
 	return fd;
 }
 
+/* What begins to fail with this may be this. */
+static int set_switch(const char *path, const char *value)
+{
+	int err, tries = 100;
+
+	do
+		err = write_file(path, value);
+	while (err == ENOMEM && tries--);
+	return err;
+}
+
 void failing_workers(unsigned int percent)
 {
 	static const char *const kinds[] = { FAULTS "failslab/", FAULTS "fail_page_alloc/" };
@@ -39,11 +51,11 @@ void failing_workers(unsigned int percent)
 	snprintf(text, sizeof(text), "%u", percent);
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		snprintf(path, sizeof(path), "%stask-filter", kinds[i]);
-		REQUIRE_OK(write_file(path, percent ? "Y" : "N"));
+		REQUIRE_OK(set_switch(path, percent ? "Y" : "N"));
 		snprintf(path, sizeof(path), "%stimes", kinds[i]);
-		REQUIRE_OK(write_file(path, percent ? "-1" : "1"));
+		REQUIRE_OK(set_switch(path, percent ? "-1" : "1"));
 		snprintf(path, sizeof(path), "%sprobability", kinds[i]);
-		REQUIRE_OK(write_file(path, text));
+		REQUIRE_OK(set_switch(path, text));
 	}
 }
 
