@@ -13,6 +13,8 @@
 #include "core.h"
 
 #define WAYS    8u              /* slots per bucket */
+/* Bytes of a bucket: slots, numbers, when they were freed, whether known. */
+#define BUCKET  (WAYS * (sizeof(void *) + 2 * sizeof(uint32_t)) + sizeof(bool))
 
 bool vhca_table_init(struct vhca_table *t, struct qhca_engine *e, uint32_t max)
 {
@@ -25,23 +27,17 @@ bool vhca_table_init(struct vhca_table *t, struct qhca_engine *e, uint32_t max)
     t->size = size;
     t->used = t->frees = 0;
     t->e = e;
-    t->slot = calloc(size, sizeof(*t->slot));
-    t->number = calloc(size, sizeof(*t->number));
-    t->freed = calloc(size, sizeof(*t->freed));
-    t->known = calloc(size / WAYS, sizeof(*t->known));
-    if (!t->slot || !t->number || !t->freed || !t->known) {
-        vhca_table_free(t);
-        return false;
-    }
-    return true;
+    /* In one piece, which the host provides page by page as it is touched. */
+    t->slot = calloc(size / WAYS, BUCKET);
+    t->number = (uint32_t *)(t->slot + size);
+    t->freed = t->number + size;
+    t->known = (bool *)(t->freed + size);
+    return t->slot;
 }
 
 void vhca_table_free(struct vhca_table *t)
 {
     free(t->slot);
-    free(t->number);
-    free(t->freed);
-    free(t->known);
     memset(t, 0, sizeof(*t));
 }
 
@@ -50,8 +46,7 @@ struct qhca_holding vhca_table_holding(const struct vhca_table *t,
 {
     return (struct qhca_holding) {
         .what = what,
-        .size = WAYS * (sizeof(*t->slot) + sizeof(*t->number) +
-                        sizeof(*t->freed)) + sizeof(*t->known),
+        .size = BUCKET,
         .max = t->size / WAYS, .used = t->size / WAYS,
     };
 }
@@ -64,9 +59,13 @@ static bool is_reserved(uint32_t number)
 
 void vhca_table_forget(struct vhca_table *t)
 {
-    memset(t->number, 0, t->size * sizeof(*t->number));
-    memset(t->freed, 0, t->size * sizeof(*t->freed));
-    memset(t->known, 0, t->size / WAYS * sizeof(*t->known));
+    /* Memory that no number has touched yet costs the host nothing. */
+    for (uint32_t i = vhca_table_skip(t, 0); i < t->size;
+         i = vhca_table_skip(t, i + WAYS)) {
+        memset(&t->number[i], 0, WAYS * sizeof(*t->number));
+        memset(&t->freed[i], 0, WAYS * sizeof(*t->freed));
+        t->known[i / WAYS] = false;
+    }
     t->frees = 0;
 }
 

@@ -56,18 +56,15 @@ static void settle(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
     }
 }
 
-bool vhca_timers_provide(struct qhca_engine *e, uint32_t num_timers)
+void vhca_timers_provide(struct qhca_engine *e, uint32_t num_timers)
 {
-    struct vhca_timers *h = &e->timers;
-    uint32_t size = h->size + num_timers;
-    struct vhca_timer **heap = realloc(h->heap, size * sizeof(*heap));
+    e->timers.size += num_timers;
+}
 
-    if (!heap) {
-        return false;
-    }
-    h->heap = heap;
-    h->size = size;
-    return true;
+bool vhca_timers_alloc(struct qhca_engine *e)
+{
+    e->timers.heap = calloc(e->timers.size, sizeof(*e->timers.heap));
+    return e->timers.heap;
 }
 
 void vhca_timer_put(struct qhca_engine *e, struct vhca_timer *t,

@@ -18,11 +18,12 @@ struct vhca_timers {
 };
 
 /*
- * Make room for @num_timers more timers. Each room asks once, for all the
- * objects that it can have, so starting a timer cannot fail. Returns false if
- * there is no memory.
+ * Ask for room for @num_timers more timers. Each room asks once, for all the
+ * objects that it can have, so starting a timer cannot fail.
  */
-bool vhca_timers_provide(struct qhca_engine *e, uint32_t num_timers);
+void vhca_timers_provide(struct qhca_engine *e, uint32_t num_timers);
+/* Make the room that was asked for. Returns false if there is no memory. */
+bool vhca_timers_alloc(struct qhca_engine *e);
 /* (Re)start @t to expire at @deadline, in a later tick if that has passed. */
 void vhca_timer_set(struct qhca_engine *e, struct vhca_timer *t,
                     uint64_t deadline);

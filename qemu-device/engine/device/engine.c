@@ -203,6 +203,10 @@ struct qhca_engine *qhca_engine_new(const struct qhca_engine_config *cfg,
             return NULL;
         }
     }
+    if (!vhca_timers_alloc(e)) {
+        forget(e);
+        return NULL;
+    }
     vhca_reset(e);
     return e;
 }

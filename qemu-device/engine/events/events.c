@@ -4,8 +4,8 @@
 
 static bool init(struct qhca_engine *e)
 {
-    return vhca_timers_provide(e, QHCA_MAX_CQ) &&
-           vhca_table_init(&e->events->cq, e, QHCA_MAX_CQ);
+    vhca_timers_provide(e, QHCA_MAX_CQ);
+    return vhca_table_init(&e->events->cq, e, QHCA_MAX_CQ);
 }
 
 static void reset(struct qhca_engine *e)

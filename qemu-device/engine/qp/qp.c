@@ -235,9 +235,9 @@ enum qhca_cqe_status vhca_fault_cqe(struct qhca_engine *e, struct vhca_qp *qp,
 
 static bool init(struct qhca_engine *e)
 {
+    vhca_timers_provide(e, 2 * e->cfg.max_qp);
     return lines_init(&e->qps->ready, e->cfg.num_uars) &&
            lines_init(&e->qps->tx_wait, e->cfg.num_uars) &&
-           vhca_timers_provide(e, 2 * e->cfg.max_qp) &&
            vhca_table_init(&e->qps->cntset, e, QHCA_MAX_CNTSET) &&
            vhca_table_init(&e->qps->table, e, e->cfg.max_qp);
 }
