@@ -11,6 +11,7 @@
 #define LEN	(1u << 20)
 #define KBIT	80000u		/* 1 MiB in 105 ms, and headers */
 #define MS	105
+#define PCI	"pci/$(lspci -D -n -d 1af4:10f0 | cut -d ' ' -f 1)"
 
 /* Returns how many milliseconds a WRITE of LEN bytes takes. */
 static unsigned int write_ms(struct pair *p, const struct buf *from, const struct buf *to)
@@ -150,8 +151,9 @@ static bool set_param(const char *name, unsigned int value)
 {
 	char cmd[200];
 
-	snprintf(cmd, sizeof(cmd), "devlink dev param set \"pci/$(lspci -D -n -d 1af4:10f0 | "
-		 "cut -d ' ' -f 1)\" name %s value %u cmode runtime >/dev/null 2>&1", name, value);
+	snprintf(cmd, sizeof(cmd),
+		 "devlink dev param set " PCI " name %s value %u cmode runtime >/dev/null 2>&1",
+		 name, value);
 	return system(cmd) == 0;
 }
 

@@ -166,10 +166,10 @@ static void notify(struct qhca_engine *e, struct vhca_qp *qp,
 static void answer(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct vhca_way *way, struct vhca_burst *burst)
 {
-    bool paced = vhca_response_is_data(qp) &&
-                 vhca_qp_paced(qp, way->av->static_rate);
+    bool paced = vhca_response_is_data(qp);
 
     open_burst(e, qp, way, burst);
+    paced = paced && vhca_qp_paced(qp, way->av->static_rate);
     if (!vhca_response_next(e, qp, at_once(e, way, paced), burst)) {
         return;
     }
@@ -219,9 +219,10 @@ static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
 static bool request(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct vhca_way *way, struct vhca_burst *burst)
 {
-    bool paced = vhca_qp_paced(qp, way->av->static_rate);
+    bool paced;
 
     open_burst(e, qp, way, burst);
+    paced = vhca_qp_paced(qp, way->av->static_rate);
     if (!vhca_requester_next(e, qp, at_once(e, way, paced), burst)) {
         return false;
     }

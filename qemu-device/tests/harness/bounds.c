@@ -9,7 +9,7 @@
 /*
  * Limits of one call in units of work (Documentation/bounds.rst): a slice, and
  * the most that its last step can take: an Ethernet frame that all flow rules
- * are for, with receive WQEs that have as many SGEs as possible and CQs that are
+ * deliver, into receive WQEs with as many SGEs as possible, with CQs that are
  * armed.
  */
 #define SLICE       2048u

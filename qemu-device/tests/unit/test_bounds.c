@@ -274,8 +274,8 @@ static void all_timers(void)
 }
 
 /*
- * The most that one packet can cost: each member's receive WQE has all SGEs, and
- * its CQ, armed in its doorbell record, an event of its own.
+ * The most that one packet can cost: each member's receive WQE has all SGEs,
+ * and its CQ, armed in its doorbell record, an event of its own.
  */
 static void armed_group(void)
 {
@@ -300,7 +300,7 @@ static void armed_group(void)
     }
 }
 
-/* The most that one frame can cost: all rules are for it, and WQEs as above. */
+/* The most that an Ethernet frame can cost, with receive WQEs like those. */
 static void ruled_group(void)
 {
     static const uint8_t mac[6] = { 0x01, 0, 0x5e, 1, 1, 1 };

@@ -6,8 +6,10 @@
 
 #define QHCA_CC_FIRST_ID	(DEVLINK_PARAM_GENERIC_ID_MAX + 1)
 
-#define QHCA_CC(id, name, min, max, value)	{ min, max, value },
+#define QHCA_CC(id, name, min, max, value)	\
+	[QHCA_CC_##id] = { name, min, max, value },
 static const struct {
+	const char *name;
 	u32 min, max, value;
 } qhca_cc_limits[] = {
 #include "qhca/congestion.def"
@@ -44,6 +46,9 @@ static int qhca_cc_set(struct devlink *devlink, u32 id, struct devlink_param_gse
 	int ret;
 
 	if (ctx->val.vu32 < qhca_cc_limits[i].min || ctx->val.vu32 > qhca_cc_limits[i].max) {
+		dev_dbg(&dev->pdev->dev, "%s: %u is not between %u and %u\n",
+			qhca_cc_limits[i].name, ctx->val.vu32, qhca_cc_limits[i].min,
+			qhca_cc_limits[i].max);
 		NL_SET_ERR_MSG(extack, "the value is not between the limits of this parameter");
 		return -EINVAL;
 	}
