@@ -326,7 +326,7 @@ life_works()
 life_way()
 {
 	local name=$1 n=0 rc=0 resources objects start=$SECONDS
-	local free slab qemu free0 slab0 qemu0 took kept=
+	local free slab qemu free0 slab0 qemu0 took room=8192 kept=
 	shift
 	resources=$(life_resources) objects=$(life_objects)
 	read -r free0 slab0 qemu0 < <(life_memory)
@@ -351,8 +351,10 @@ life_way()
 		"in slabs $slab0 $slab, QEMU $qemu0 $qemu"
 	expect "life/$name, and memory" [ -n "$kept" ]
 	[ "$name" != nothing ] || LIFE_GROWS=$((qemu - qemu0))
+	# The storm runs many programs for the first time, and what an emulated CPU translates stays.
+	[ "$name" != storm ] || room=40960
 	[ -z "$LIFE_GROWS" ] || expect "life/$name, and QEMU's" \
-		[ $((qemu - qemu0)) -lt $((8192 + 2 * LIFE_GROWS)) ]
+		[ $((qemu - qemu0)) -lt $((room + 2 * LIFE_GROWS)) ]
 }
 
 life()

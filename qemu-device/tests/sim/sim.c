@@ -8,6 +8,7 @@
 
 #include "harness/digest.h"
 #include "harness/shadow.h"
+#include "harness/debug.h"
 #include "sim.h"
 
 #define LIMIT_ROUNDS    20000u
@@ -61,10 +62,29 @@ static bool complete(const struct sim *s)
 
 /* ---- what happens ---- */
 
+/*
+ * Waiting for a receive WR costs no retry, but each packet that a rule loses
+ * meanwhile does: a sender that waits long enough on such a network gives up.
+ */
+static void excuse(struct sim *s)
+{
+    for (unsigned i = 0; *sim_faults && i < s->num_qps; i++) {
+        struct sim_qp *q = &s->qp[i];
+        const struct vhca_qp *v = q->gone ? NULL :
+                                  vhca_qp_get(q->q.n->g->e, q->q.qpn);
+
+        if (v && v->state == QHCA_QPS_ERR && !v->req.retries &&
+            counter(q->q.n->g, QHCA_CNT_RX_RNR_NAK)) {
+            q->may_fail = q->peer->may_fail = true;
+        }
+    }
+}
+
 void sim_take_events(struct sim *s, struct node *n)
 {
     struct qhca_eqe e;
 
+    excuse(s);
     while (eq_next(&n->async, &e)) {
         struct sim_qp *q = NULL;
 
