@@ -86,7 +86,6 @@ static const struct vhca_snap_field gate_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct vhca_gate, 104);
 
-/* The limit is one of the QP's attributes. */
 void vhca_gate_walk(struct vhca_snap *s, struct vhca_gate *g)
 {
     struct vhca_rp *rp = &g->rp;

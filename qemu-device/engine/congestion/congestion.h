@@ -16,6 +16,7 @@
 
 #define VHCA_ALPHA_ONE  (1u << 30)
 #define VHCA_KBIT       1000u   /* in a Mbit */
+#define VHCA_CC_US      1000ull /* ns */
 #define VHCA_KBIT_MAX   (VHCA_KBIT * QHCA_PORT_SPEED)
 
 /* struct vhca_congestion - the port's parameters, see qhca/congestion.def */
@@ -48,7 +49,6 @@ struct vhca_rp {
  * @timer: runs while the QP waits; its function schedules the QP
  * @next: when the packet before has been paid for
  * @rest: of the division of which @next is the result
- * @limit: kbit/s that the owner asked for; 0: none
  * @quiet: NP: until when no other CNP is sent
  * @cnp_owed: NP: one is to be sent
  */
@@ -56,7 +56,6 @@ struct vhca_gate {
     struct vhca_timer timer;
     uint64_t next;
     uint32_t rest;
-    uint32_t limit;
     struct vhca_rp rp;
     uint64_t quiet;
     bool cnp_owed;
@@ -81,14 +80,20 @@ void vhca_rp_sent(const struct qhca_engine *e, struct vhca_rp *rp,
 
 /* ---- gate.c ---- */
 
-/* Set the owner's limit, kbit/s; 0: none. The packet before is paid for. */
-void vhca_gate_limit(struct qhca_engine *e, struct vhca_gate *g, uint32_t kbit);
+/* The owner has another limit, which holds at once: all has been paid for. */
+void vhca_gate_reset(struct qhca_engine *e, struct vhca_gate *g);
 /* Take a CNP, which opens no gate. Returns whether it had an effect. */
 bool vhca_gate_cnp(struct qhca_engine *e, struct vhca_gate *g);
 /* A packet has come with the mark. Returns whether a CNP is owed now. */
 bool vhca_gate_marked(struct qhca_engine *e, struct vhca_gate *g);
 /* Start the timer, as the gate is closed; returns false. */
 bool vhca_gate_wait(struct qhca_engine *e, struct vhca_gate *g);
+/* Return the lower rate; 0 is none. */
+static inline uint32_t vhca_lower_rate(uint32_t a, uint32_t b)
+{
+    return a && b ? MIN_OF(a, b) : a | b;
+}
+
 /* Charge the gate with @bytes sent, at most at @kbit (0: any) kbit/s. */
 void vhca_gate_charge(struct qhca_engine *e, struct vhca_gate *g,
                       uint32_t kbit, uint32_t bytes);
@@ -109,14 +114,14 @@ static inline bool vhca_gate_waits(const struct vhca_gate *g)
 uint32_t vhca_static_rate(uint8_t rate);
 
 /*
- * Whether the gate is at rest: nothing limits the QP, and nothing waits. Then
- * nobody has to look at it, which would cost a line of the CPU's cache.
+ * Whether the gate is at rest: no notification limits the QP, and nothing
+ * waits. Without a limit of the owner nobody has to look at it then, which
+ * would cost a line of the CPU's cache.
  */
 static inline bool vhca_gate_rests(const struct qhca_engine *e,
                                    const struct vhca_gate *g)
 {
-    return !g->limit && !g->rp.rate && !g->cnp_owed && !g->timer.pos &&
-           g->next <= e->now;
+    return !g->rp.rate && !g->cnp_owed && !g->timer.pos && g->next <= e->now;
 }
 
 /* ---- congestion.c: the parameters; and the saved state ---- */

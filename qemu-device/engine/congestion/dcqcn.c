@@ -7,7 +7,6 @@
 
 /* Increases that are made up for at once: from the bottom to any speed. */
 #define MAX_STEPS       64u
-#define NS_PER_US       1000ull
 
 /* Return the rate at which a QP is as fast as it would be without limit. */
 static uint32_t top(const struct qhca_engine *e)
@@ -66,8 +65,8 @@ static void increase(const struct qhca_engine *e, struct vhca_rp *rp)
 
 void vhca_rp_catch_up(const struct qhca_engine *e, struct vhca_rp *rp)
 {
-    uint64_t each = NS_PER_US * vhca_cc(e, QHCA_CC_RP_ALPHA_TIME);
-    uint64_t step = NS_PER_US * vhca_cc(e, QHCA_CC_RP_TIME);
+    uint64_t each = VHCA_CC_US * vhca_cc(e, QHCA_CC_RP_ALPHA_TIME);
+    uint64_t step = VHCA_CC_US * vhca_cc(e, QHCA_CC_RP_TIME);
     uint64_t n = (e->now - rp->shrunk) / each;
 
     if (!rp->rate) {
@@ -100,7 +99,7 @@ void vhca_rp_sent(const struct qhca_engine *e, struct vhca_rp *rp,
 }
 
 /* Equation 1: the rate falls by half of alpha, and alpha rises. */
-static uint32_t lower(const struct qhca_engine *e, const struct vhca_rp *rp)
+static uint32_t cut(const struct qhca_engine *e, const struct vhca_rp *rp)
 {
     uint32_t least = (uint32_t)((uint64_t)rp->rate *
                                 vhca_cc(e, QHCA_CC_RP_MIN_FACTOR) / 100);
@@ -119,11 +118,11 @@ bool vhca_rp_cut(const struct qhca_engine *e, struct vhca_rp *rp)
             .alpha = vhca_cc(e, QHCA_CC_RP_ALPHA) * (VHCA_ALPHA_ONE / 1024),
         };
     } else if (e->now - rp->cut <
-               NS_PER_US * vhca_cc(e, QHCA_CC_RP_MIN_CUT)) {
+               VHCA_CC_US * vhca_cc(e, QHCA_CC_RP_MIN_CUT)) {
         return false;
     }
     *rp = (struct vhca_rp) {
-        .rate = lower(e, rp),
+        .rate = cut(e, rp),
         .target = rp->rate,
         .alpha = shrink(rp->alpha, gain(e), 1) + gain(e),
         .timed = e->now, .shrunk = e->now, .cut = e->now,

@@ -2,8 +2,6 @@
 /* qhca engine: the gate of a QP. */
 #include "congestion.h"
 
-#define NS_PER_US   1000ull
-
 /* By enum ib_rate, IBTA 9.11: Mbit/s. */
 static const uint32_t static_rates[] = {
     [2] = 2500, [3] = 10000, [4] = 30000, [5] = 5000, [6] = 20000,
@@ -15,14 +13,13 @@ static const uint32_t static_rates[] = {
 
 uint32_t vhca_static_rate(uint8_t rate)
 {
-    return rate < ARRAY_SIZE(static_rates) ? 1000 * static_rates[rate] : 0;
+    return rate < ARRAY_SIZE(static_rates) ? VHCA_KBIT * static_rates[rate] : 0;
 }
 
 /* ---- the gate ---- */
 
-void vhca_gate_limit(struct qhca_engine *e, struct vhca_gate *g, uint32_t kbit)
+void vhca_gate_reset(struct qhca_engine *e, struct vhca_gate *g)
 {
-    g->limit = kbit;
     if (g->next > e->now) {
         g->next = e->now;
         g->rest = 0;
@@ -42,7 +39,7 @@ bool vhca_gate_marked(struct qhca_engine *e, struct vhca_gate *g)
     if (!vhca_cc(e, QHCA_CC_NP_ENABLE) || g->quiet > e->now) {
         return false;
     }
-    g->quiet = e->now + NS_PER_US * vhca_cc(e, QHCA_CC_NP_MIN_TIME);
+    g->quiet = e->now + VHCA_CC_US * vhca_cc(e, QHCA_CC_NP_MIN_TIME);
     g->cnp_owed = true;
     return true;
 }
@@ -53,12 +50,6 @@ bool vhca_gate_wait(struct qhca_engine *e, struct vhca_gate *g)
     return false;
 }
 
-/* Return the lower rate; 0 is none. */
-static uint32_t lower(uint32_t a, uint32_t b)
-{
-    return a && b ? MIN_OF(a, b) : a | b;
-}
-
 void vhca_gate_charge(struct qhca_engine *e, struct vhca_gate *g,
                       uint32_t kbit, uint32_t bytes)
 {
@@ -66,7 +57,7 @@ void vhca_gate_charge(struct qhca_engine *e, struct vhca_gate *g,
 
     vhca_rp_catch_up(e, &g->rp);
     vhca_rp_sent(e, &g->rp, bytes);
-    kbit = lower(kbit, lower(g->limit, g->rp.rate));
+    kbit = vhca_lower_rate(kbit, g->rp.rate);
     if (!kbit) {
         return;
     }

@@ -142,9 +142,7 @@ static void move(struct qhca_engine *e, struct vhca_qp *qp,
 static void pay(struct qhca_engine *e, struct vhca_qp *qp,
                 const struct vhca_way *way, const struct vhca_burst *burst)
 {
-    qp->rated = true;
-    vhca_gate_charge(e, &qp->gate, vhca_static_rate(way->av->static_rate),
-                     (uint32_t)roce_frames_len(&burst->p));
+    vhca_qp_charge(e, qp, way->av->static_rate, roce_frames_len(&burst->p));
 }
 
 /* ---- answers ---- */

@@ -68,7 +68,7 @@ struct vhca_qp {
     struct vhca_list tx_wait;   /* node in the line of QPs without room */
     uint32_t qpn, uar;
     uint8_t type, flags, state;
-    bool rated;                 /* @gate is not at rest */
+    bool rated;                 /* see vhca_qp_rated() */
     uint32_t mtu;               /* bytes */
     struct vhca_cq *scq, *rcq;
     struct vhca_cntset *cntset; /* counters it is bound to, or NULL */
@@ -160,6 +160,24 @@ static inline bool vhca_qp_draining(const struct vhca_qp *qp)
 static inline bool vhca_qp_gate_open(struct qhca_engine *e, struct vhca_qp *qp)
 {
     return !qp->rated || vhca_gate_open(e, &qp->gate);
+}
+
+/* Whether somebody has to look at the gate. */
+static inline bool vhca_qp_rated(const struct qhca_engine *e,
+                                 const struct vhca_qp *qp)
+{
+    return qp->attr.rate_limit || !vhca_gate_rests(e, &qp->gate);
+}
+
+/* Charge the gate with @bytes sent to an AV with this static rate. */
+static inline void vhca_qp_charge(struct qhca_engine *e, struct vhca_qp *qp,
+                                  uint8_t static_rate, size_t bytes)
+{
+    qp->rated = true;
+    vhca_gate_charge(e, &qp->gate,
+                     vhca_lower_rate(le32toh(qp->attr.rate_limit),
+                                     vhca_static_rate(static_rate)),
+                     (uint32_t)bytes);
 }
 
 /* Whether packets of the QP to an AV with this static rate are charged. */

@@ -243,7 +243,7 @@ static void take_attrs(struct qhca_engine *e, struct vhca_qp *qp,
         qp->mtu = 128u << a->path_mtu;
     }
     if (mask & QHCA_QP_RATE_LIMIT) {
-        vhca_gate_limit(e, &qp->gate, le32toh(qp->attr.rate_limit));
+        vhca_gate_reset(e, &qp->gate);
         qp->rated = true;
     }
 }

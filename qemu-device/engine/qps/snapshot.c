@@ -111,7 +111,6 @@ static void walk_parts(struct vhca_snap *s, struct vhca_qp *qp)
     if (s->load) {
         qp->mtu = qp->attr.path_mtu ? 128u << qp->attr.path_mtu : 0;
         qp->user.reserved = qp->flags & QHCA_QP_FLAG_RESERVED_LKEY;
-        qp->gate.limit = le32toh(qp->attr.rate_limit);
     }
     walk_refs(s, qp);
     vhca_wq_walk(s, "sq", &qp->sq);
@@ -130,7 +129,7 @@ static void walk_parts(struct vhca_snap *s, struct vhca_qp *qp)
     }
     if (!s->bad && s->version >= QHCA_SNAP_RATES) {
         vhca_gate_walk(s, &qp->gate);
-        qp->rated = !vhca_gate_rests(s->e, &qp->gate);
+        qp->rated = vhca_qp_rated(s->e, qp);
     }
 }
 

@@ -131,7 +131,7 @@ void vhca_qp_turn(struct qhca_engine *e)
     }
     flush(e, qp);
     vhca_requester_rest(e, qp);
-    qp->rated = qp->rated && !vhca_gate_rests(e, &qp->gate);
+    qp->rated = qp->rated && vhca_qp_rated(e, qp);
     /* The turn itself may have put it in line, with nothing to do. */
     vhca_list_del(&qp->ready);
     if (has_work(qp)) {

@@ -67,7 +67,7 @@ static bool send_frame(struct qhca_engine *e, struct vhca_qp *qp)
     }
     send(e, qp, frame, len);
     if (vhca_qp_paced(qp, 0)) {
-        vhca_gate_charge(e, &qp->gate, 0, len);
+        vhca_qp_charge(e, qp, 0, len);
     }
     vhca_requester_sent(e, qp, &p);
     return true;

@@ -76,7 +76,7 @@ static unsigned graces(const struct qhca_engine *e)
  * What a limit holds back has not reached the peer yet. A gate that has just
  * opened has left the QP in line for its turn.
  */
-static bool held_back(const struct qhca_engine *e, const struct vhca_qp *qp)
+static bool not_left(const struct qhca_engine *e, const struct vhca_qp *qp)
 {
     bool paced = vhca_qp_paced(qp, qp->attr.av.static_rate);
 
@@ -96,7 +96,7 @@ void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t)
         vhca_qp_schedule(e, qp);
         return;
     }
-    if (held_back(e, qp)) {
+    if (not_left(e, qp)) {
         vhca_requester_timer(e, qp);
         return;
     }

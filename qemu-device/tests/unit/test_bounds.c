@@ -260,7 +260,7 @@ static void all_timers(void)
         q = i ? rc_create_shared(&first, &RC_OPTS) : first;
         rc_set_peer(&q, &far, 0x77);
         rc_bring_up(&q, QHCA_QPS_RTS);
-        vhca_gate_limit(g->e, &vhca_qp_get(g->e, q.qpn)->gate, 1);
+        vhca_qp_get(g->e, q.qpn)->attr.rate_limit = htole32(1);
         vhca_qp_get(g->e, q.qpn)->rated = true;
         post_writes(&q, 2, 8);
         rc_ring(&q);
