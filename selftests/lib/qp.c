@@ -283,3 +283,25 @@ struct pair pair_default(void)
 {
 	return pair_new(dev_open(), &QP_OPTS, &CONN);
 }
+
+struct pair pair_at(struct dev *d, struct ibv_cq *cq)
+{
+	struct qp_opts o = QP_OPTS;
+
+	o.recv_cq = cq;
+	o.send_wr = 2 * cq->cqe;
+	o.recv_wr = 2 * cq->cqe;
+	o.cqe = 4 * cq->cqe;
+	return pair_new(d, &o, &CONN);
+}
+
+void pair_overflow(struct pair *p)
+{
+	struct ibv_send_wr wr = wr_send(0, NULL, 0);
+	int i;
+
+	for (i = 0; i <= p->b.recv_cq->cqe; i++) {
+		REQUIRE_OK(post_recv(&p->b, i, NULL, 0));
+		REQUIRE_OK(post_send(&p->a, &wr));
+	}
+}

@@ -142,6 +142,10 @@ struct pair pair_new(struct dev *d, const struct qp_opts *o,
 /* Moves both QPs from RESET to RTS, with c's PSNs from a to b and in the other direction. */
 void pair_connect(struct pair *p, const struct conn *c);
 struct pair pair_default(void);
+/* A pair of which @b receives at @cq, deep enough to let that overflow. */
+struct pair pair_at(struct dev *d, struct ibv_cq *cq);
+/* Gives the CQ of @b one completion more than it holds: all its QPs and WQs go to ERR. */
+void pair_overflow(struct pair *p);
 
 /* Make signaled work requests. */
 struct ibv_send_wr wr_send(uint64_t id, struct ibv_sge *sge, int num_sge);

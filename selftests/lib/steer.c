@@ -58,7 +58,7 @@ static int make_qp(struct dev *d, struct steer *s)
 	return s->qp ? 0 : errno;
 }
 
-static int make_flow(struct steer *s)
+int steer_rule(struct steer *s)
 {
 	struct {
 		struct ibv_flow_attr attr;
@@ -66,11 +66,11 @@ static int make_flow(struct steer *s)
 	} rule = {
 		.attr = { .type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(rule), .num_of_specs = 1,
 			  .port = PORT },
-		.eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth),
-			 .val.dst_mac = { 2, 0, 0, 0, 0, 1 },
-			 .mask.dst_mac = { 255, 255, 255, 255, 255, 255 } },
+		.eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth) },
 	};
 
+	memcpy(rule.eth.val.dst_mac, STEER_RULE_DMAC, 6);
+	memset(rule.eth.mask.dst_mac, 0xff, 6);
 	s->flow = ibv_create_flow(s->qp, &rule.attr);
 	return s->flow ? 0 : errno;
 }
@@ -86,7 +86,7 @@ int steer_make(struct dev *d, struct ibv_cq *cq, struct steer *s)
 	if (!err)
 		err = make_qp(d, s);
 	if (!err)
-		err = make_flow(s);
+		err = steer_rule(s);
 	if (err)
 		REQUIRE_OK(steer_unmake(s));
 	return err;

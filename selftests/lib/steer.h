@@ -11,6 +11,9 @@
 /* Makes an Ethernet frame of @len bytes with IPv4 and UDP, between these addresses. */
 void steer_frame(uint8_t *at, size_t len, uint16_t sport, uint16_t dport);
 
+/* Destination of the rules of struct steer; nobody has it. */
+#define STEER_RULE_DMAC	"\x02\x00\x00\x00\x00\x01"
+
 /* struct steer - a WQ, a table of it, a QP with that table, and a rule of the QP */
 struct steer {
 	struct ibv_wq *wq;
@@ -20,10 +23,12 @@ struct steer {
 };
 
 /*
- * Makes all of them; the WQ is in RDY and completes at @cq, the rule is for frames to an address
- * that nobody has. Returns 0 or an errno value, and then there is nothing.
+ * Makes all of them; the WQ is in RDY and completes at @cq. Returns 0 or an errno value, and then
+ * there is nothing.
  */
 int steer_make(struct dev *d, struct ibv_cq *cq, struct steer *s);
+/* Makes only the rule, of @s->qp. Returns 0 or an errno value. */
+int steer_rule(struct steer *s);
 /* Destroys what is left. Returns 0 or an errno value, and then it can be called again. */
 int steer_unmake(struct steer *s);
 

@@ -85,6 +85,27 @@ struct uv_change {
 #define UV_FIELD(type, member) \
 	{ offsetof(struct type, member), sizeof(((struct type *)0)->member) }
 
+/* What a receive ring has in the tests of its requests. */
+#define UV_RING_WR	32
+#define UV_RING_SGE	3		/* fill a stride of 64 */
+
+/* Rows of struct uv_change for @type, a request for a ring of these with its doorbell record. */
+#define UV_RING_CHANGES(type)							\
+	{ "unaligned address", UV_FIELD(type, buf_addr), 0x10000040, EINVAL }, \
+	{ "unmapped address", UV_FIELD(type, buf_addr), 0x10000000, EFAULT }, \
+	{ "kernel address", UV_FIELD(type, buf_addr), 0xffff888000000000, 0 }, \
+	{ "length 0", UV_FIELD(type, buf_len), 0, EINVAL }, \
+	{ "no room for the doorbell record", UV_FIELD(type, buf_len), 64 * UV_RING_WR + 63, \
+	  EINVAL }, \
+	{ "length beyond the mapping", UV_FIELD(type, buf_len), 0x7fffffff, EFAULT }, \
+	{ "fewer WQEs than requested", UV_FIELD(type, log_size), 4, EINVAL }, \
+	{ "log size 15", UV_FIELD(type, log_size), 15, EINVAL }, \
+	{ "log size 255", UV_FIELD(type, log_size), 255, EINVAL }, \
+	{ "stride too small for the SGEs", UV_FIELD(type, log_stride), 5, EINVAL }, \
+	{ "stride above the largest", UV_FIELD(type, log_stride), 11, EINVAL }, \
+	{ "stride 2^255", UV_FIELD(type, log_stride), 255, EINVAL }, \
+	{ "reserved bytes", UV_FIELD(type, reserved), 1, EOPNOTSUPP }
+
 void uv_apply(void *req, const struct uv_change *c);
 /* Fails the test unless @err is @want, or any error if @want is 0. */
 void uv_check_refused(int err, int want);

@@ -5,19 +5,16 @@
  */
 #include <sys/mman.h>
 
-#include "lib/rdma.h"
+#include "lib/steer.h"
 
 #define LEN	120
 #define PAGE	4096ul
 #define PAGES	8
-#define DMAC	"\x02\x11\x22\x33\x44\x56"
-#define SMAC	"\x02\x66\x77\x88\x99\xab"
 
 static struct dev *d;
 static struct end tx;
 static struct ibv_cq *cq;	/* where frames are received */
-static struct ibv_qp *rx;	/* of which rules can be */
-static struct ibv_wq *wq;	/* or NULL: @rx has the WRs */
+static struct steer rx;		/* without a WQ the QP has the WRs */
 static uint8_t *mem;
 static struct ibv_mr *odp;
 
@@ -37,51 +34,9 @@ static void make_qp(void)
 	o.type = IBV_QPT_RAW_PACKET;
 	o.recv_cq = cq;
 	e = end_new(d, &o);
-	rx = e.qp;
-}
-
-static void make_wq(void)
-{
-	struct ibv_wq_init_attr init = {
-		.wq_type = IBV_WQT_RQ, .max_wr = 16, .max_sge = 1, .pd = d->pd, .cq = cq,
-	};
-	struct ibv_wq_attr rdy = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY };
-	struct ibv_rwq_ind_table_init_attr table = { .ind_tbl = &wq };
-	static uint8_t key[40];
-	struct ibv_qp_init_attr_ex attr = {
-		.qp_type = IBV_QPT_RAW_PACKET,
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE |
-			     IBV_QP_INIT_ATTR_RX_HASH,
-		.pd = d->pd,
-		.rx_hash_conf = {
-			.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
-			.rx_hash_key_len = sizeof(key), .rx_hash_key = key,
-		},
-	};
-
-	wq = ibv_create_wq(d->ctx, &init);
-	REQUIRE(wq);
-	REQUIRE_OK(ibv_modify_wq(wq, &rdy));
-	attr.rwq_ind_tbl = ibv_create_rwq_ind_table(d->ctx, &table);
-	REQUIRE(attr.rwq_ind_tbl);
-	rx = ibv_create_qp_ex(d->ctx, &attr);
-	REQUIRE(rx);
-}
-
-static void add_rule(void)
-{
-	struct {
-		struct ibv_flow_attr attr;
-		struct ibv_flow_spec_eth eth;
-	} rule = {
-		.attr = { .type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(rule), .num_of_specs = 1,
-			  .port = PORT },
-		.eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth) },
-	};
-
-	memcpy(rule.eth.val.dst_mac, DMAC, 6);
-	memset(rule.eth.mask.dst_mac, 0xff, 6);
-	REQUIRE(ibv_create_flow(rx, &rule.attr));
+	bring_up(e.qp);
+	rx.qp = e.qp;
+	REQUIRE_OK(steer_rule(&rx));
 }
 
 static void start(bool queue)
@@ -98,9 +53,10 @@ static void start(bool queue)
 	bring_up(tx.qp);
 	REQUIRE_OK(set_state(tx.qp, IBV_QPS_RTS));
 	cq = cq_new(d, 64, NULL);
-	(queue ? make_wq : make_qp)();
-	bring_up(rx);
-	add_rule();
+	if (queue)
+		REQUIRE_OK(steer_make(d, cq, &rx));
+	else
+		make_qp();
 	mem = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(mem != MAP_FAILED);
 	odp = ibv_reg_mr(d->pd, mem, PAGES * PAGE, LOCAL | IBV_ACCESS_ON_DEMAND);
@@ -112,7 +68,7 @@ static void post(void *at, uint64_t id)
 	struct ibv_sge sge = { .addr = (uintptr_t)at, .length = LEN, .lkey = odp->lkey };
 	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	REQUIRE_OK(wq ? ibv_post_wq_recv(wq, &wr, &bad) : ibv_post_recv(rx, &wr, &bad));
+	REQUIRE_OK(rx.wq ? ibv_post_wq_recv(rx.wq, &wr, &bad) : ibv_post_recv(rx.qp, &wr, &bad));
 }
 
 static void send_frame(const struct buf *b)
@@ -150,7 +106,7 @@ TEST_ROWS(received, "raw: frames for absent pages are lost until the pages are t
 		unsigned int tries = 0;
 
 		fill(b.addr, LEN, i);
-		memcpy(b.addr, DMAC SMAC "\x88\xb5", 14);
+		memcpy(b.addr, STEER_RULE_DMAC STEER_SMAC "\x88\xb5", 14);
 		post(at, i);
 		do {
 			send_frame(&b);

@@ -99,25 +99,6 @@ TEST(steps, "WQ: every step from every state, with the state that it is said to 
 	}
 }
 
-/* One completion more than the CQ holds moves all its QPs and WQs to ERR. */
-static void overflow(struct dev *d, struct ibv_cq *cq)
-{
-	struct qp_opts o = QP_OPTS;
-	struct ibv_send_wr wr = wr_send(0, NULL, 0);
-	struct pair p;
-	int i;
-
-	o.recv_cq = cq;
-	o.send_wr = 2 * cq->cqe;
-	o.recv_wr = 2 * cq->cqe;
-	o.cqe = 2 * cq->cqe;
-	p = pair_new(d, &o, &CONN);
-	for (i = 0; i <= cq->cqe; i++) {
-		REQUIRE_OK(post_recv(&p.b, i, NULL, 0));
-		REQUIRE_OK(post_send(&p.a, &wr));
-	}
-}
-
 TEST(fatal, "WQ: it fails with its CQ, which is told, and can be reset")
 {
 	struct dev *d = dev_open_qhca();
@@ -127,10 +108,12 @@ TEST(fatal, "WQ: it fails with its CQ, which is told, and can be reset")
 		.attr_mask = IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE,
 		.wq_state = IBV_WQS_RDY, .curr_wq_state = IBV_WQS_RDY,
 	};
+	struct pair p;
 	struct ibv_async_event ev;
 
 	REQUIRE_OK(wq_set(wq, IBV_WQS_RDY));
-	overflow(d, cq);
+	p = pair_at(d, cq);
+	pair_overflow(&p);
 	do {
 		REQUIRE(async_wait(d->ctx, &ev, WAIT_MS));
 	} while (ev.event_type != IBV_EVENT_WQ_FATAL);

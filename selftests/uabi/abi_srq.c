@@ -11,8 +11,8 @@
 #include "lib/uverbs.h"
 
 #define PAGE	4096
-#define MAX_WR	32
-#define MAX_SGE	3			/* fill a stride of 64 */
+#define MAX_WR	UV_RING_WR
+#define MAX_SGE	UV_RING_SGE
 
 static struct dev *dev;
 
@@ -40,24 +40,9 @@ static struct uv_srq good_srq(struct uv *uv)
 	return srq;
 }
 
-#define CREATE(member)	UV_FIELD(qhca_create_srq_req, member)
 #define MODIFY(member)	UV_FIELD(qhca_modify_srq_req, member)
 
-static const struct uv_change creations[] = {
-	{ "unaligned address", CREATE(buf_addr), 0x10000040, EINVAL },
-	{ "unmapped address", CREATE(buf_addr), 0x10000000, EFAULT },
-	{ "kernel address", CREATE(buf_addr), 0xffff888000000000, 0 },
-	{ "length 0", CREATE(buf_len), 0, EINVAL },
-	{ "no room for the doorbell record", CREATE(buf_len), 64 * MAX_WR + 63, EINVAL },
-	{ "length beyond the mapping", CREATE(buf_len), 0x7fffffff, EFAULT },
-	{ "fewer WQEs than requested", CREATE(log_size), 4, EINVAL },
-	{ "log size 15", CREATE(log_size), 15, EINVAL },
-	{ "log size 255", CREATE(log_size), 255, EINVAL },
-	{ "stride too small for the SGEs", CREATE(log_stride), 5, EINVAL },
-	{ "stride above the largest", CREATE(log_stride), 11, EINVAL },
-	{ "stride 2^255", CREATE(log_stride), 255, EINVAL },
-	{ "reserved bytes", CREATE(reserved), 1, EOPNOTSUPP },
-};
+static const struct uv_change creations[] = { UV_RING_CHANGES(qhca_create_srq_req) };
 
 TEST_ROWS(create, "abi: create_srq, bad request", creations)
 {

@@ -17,8 +17,8 @@
 #include "lib/uverbs.h"
 
 #define PAGE	4096
-#define MAX_WR	32
-#define MAX_SGE	3			/* fill a stride of 64 */
+#define MAX_WR	UV_RING_WR
+#define MAX_SGE	UV_RING_SGE
 
 static struct qhca_create_wq_req good_req(void)
 {
@@ -29,23 +29,7 @@ static struct qhca_create_wq_req good_req(void)
 	};
 }
 
-#define CREATE(member)	UV_FIELD(qhca_create_wq_req, member)
-
-static const struct uv_change creations[] = {
-	{ "unaligned address", CREATE(buf_addr), 0x10000040, EINVAL },
-	{ "unmapped address", CREATE(buf_addr), 0x10000000, EFAULT },
-	{ "kernel address", CREATE(buf_addr), 0xffff888000000000, 0 },
-	{ "length 0", CREATE(buf_len), 0, EINVAL },
-	{ "no room for the doorbell record", CREATE(buf_len), 64 * MAX_WR + 63, EINVAL },
-	{ "length beyond the mapping", CREATE(buf_len), 0x7fffffff, EFAULT },
-	{ "fewer WQEs than requested", CREATE(log_size), 4, EINVAL },
-	{ "log size 15", CREATE(log_size), 15, EINVAL },
-	{ "log size 255", CREATE(log_size), 255, EINVAL },
-	{ "stride too small for the SGEs", CREATE(log_stride), 5, EINVAL },
-	{ "stride above the largest", CREATE(log_stride), 11, EINVAL },
-	{ "stride 2^255", CREATE(log_stride), 255, EINVAL },
-	{ "reserved bytes", CREATE(reserved), 1, EOPNOTSUPP },
-};
+static const struct uv_change creations[] = { UV_RING_CHANGES(qhca_create_wq_req) };
 
 TEST_ROWS(create, "abi: create_wq, bad request", creations)
 {
@@ -142,17 +126,11 @@ static void *trap_spring(void *arg)
 	return NULL;
 }
 
-/* One completion more than the CQ holds moves all its QPs to ERR, and so the WQ's. */
 static void overflow(void *arg)
 {
 	struct pair *p = arg;
-	struct ibv_send_wr wr = wr_send(0, NULL, 0);
-	int i;
 
-	for (i = 0; i <= p->b.recv_cq->cqe; i++) {
-		REQUIRE_OK(post_recv(&p->b, i, NULL, 0));
-		REQUIRE_OK(post_send(&p->a, &wr));
-	}
+	pair_overflow(p);
 	async_expect(p->dev->ctx, IBV_EVENT_CQ_ERR, p->b.recv_cq);
 	CHECK(wait_state(p->b.qp, IBV_QPS_ERR));
 	sleep_ms(QUIET_MS);
@@ -164,17 +142,11 @@ TEST(early, "abi: an event for a WQ before create_wq has returned")
 	struct ibv_cq *cq = cq_new(d, 8, NULL);
 	struct uv uv = { .fd = d->ctx->cmd_fd, .pd = d->pd->handle };
 	struct qhca_create_wq_req req = good_req();
-	struct qp_opts o = QP_OPTS;
-	struct pair p;
+	struct pair p = pair_at(d, cq);
 	struct trap t = { .meanwhile = overflow, .arg = &p };
 	struct uv_wq wq;
 	pthread_t thread;
 
-	o.recv_cq = cq;
-	o.send_wr = 2 * cq->cqe;
-	o.recv_wr = 2 * cq->cqe;
-	o.cqe = 4 * cq->cqe;
-	p = pair_new(d, &o, &CONN);
 	trap_set(&t);
 	uv.resp = t.page;
 	REQUIRE_OK(pthread_create(&thread, NULL, trap_spring, &t));
