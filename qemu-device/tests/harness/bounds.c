@@ -127,25 +127,6 @@ static void check_timers(const struct qhca_engine *e, unsigned strangers)
     }
 }
 
-/* Defined only with MemorySanitizer, which makes the report. */
-void __msan_check_mem_is_initialized(const void *p, size_t n)
-    __attribute__((weak));
-
-void bounds_check_known(const void *buf, size_t len)
-{
-    if (__msan_check_mem_is_initialized) {
-        __msan_check_mem_is_initialized(buf, len);
-    }
-}
-
-void bounds_check_freed(const struct guest *g)
-{
-    if (g->heaps[0].blocks || g->heaps[1].blocks) {
-        tap_note("%zu bytes, %zu blocks", g->heap->bytes, g->heap->blocks);
-        tap_fail(__FILE__, __LINE__, "an engine that leaves memory behind");
-    }
-}
-
 /* ---- around each call ---- */
 
 /* struct call - a call in progress; only the outermost one is checked */

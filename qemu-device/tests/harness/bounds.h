@@ -26,9 +26,5 @@ struct call_cost {
 
 /* The callbacks of all guests; they count into guest->cost. */
 extern const struct qhca_engine_ops guest_ops;
-/* With MemorySanitizer: reports bytes of @buf that were never initialised. */
-void bounds_check_known(const void *buf, size_t len);
-/* Fails the test if @g's freed engines have left memory allocated. */
-void bounds_check_freed(const struct guest *g);
 
 #endif /* QHCA_TESTS_BOUNDS_H */

@@ -11,13 +11,12 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#define MAX_GUESTS  64
 #define GUARD_SIZE  65536       /* behind a guest's memory */
 #define MAP_SIZE    ((size_t)RAM_SIZE + GUARD_SIZE + BANK_SIZE)
 
 const uint8_t test_mac[6] = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 };
 
-static struct guest *guests[MAX_GUESTS];
+static struct guest *guests;    /* all of them */
 
 /* ---- the world of one engine ---- */
 
@@ -57,7 +56,7 @@ static bool dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
     struct guest *g = opaque;
     uint8_t *p = dma(g, addr, len);
 
-    bounds_check_known(buf, len);
+    heap_check_known(buf, len);
     g->writes++;
     if (!p) {
         return false;
@@ -156,7 +155,7 @@ static bool send_frame(void *opaque, const uint8_t *frame, size_t len)
     struct guest *g = opaque;
     struct sent *s;
 
-    bounds_check_known(frame, len);
+    heap_check_known(frame, len);
     g->cost.frames++;
     if (g->net_blocked) {
         g->refused++;
@@ -169,6 +168,9 @@ static bool send_frame(void *opaque, const uint8_t *frame, size_t len)
     digest_feed('f', g->net_port, frame, len);
     if (g->on_send) {
         g->on_send(g, frame, len);
+    }
+    if (g->uplink) {
+        return g->uplink(g, frame, len);
     }
     if (g->net) {
         net_send(g->net, g->net_port, frame, len);
@@ -301,14 +303,10 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
         .shadow = true,
     };
     struct guest *g = calloc(1, sizeof(*g));
-    unsigned i;
 
     REQUIRE(g);
-    for (i = 0; i < MAX_GUESTS && guests[i]; i++) {
-        continue;
-    }
-    REQUIRE(i < MAX_GUESTS);
-    guests[i] = g;
+    g->next = guests;
+    guests = g;
     g->ram = ram_new();
     REQUIRE(g->ram != MAP_FAILED);
     g->bank = g->ram + RAM_SIZE + GUARD_SIZE;
@@ -352,15 +350,17 @@ struct guest *guest_start(void)
 
 void guest_free(struct guest *g)
 {
-    for (unsigned i = 0; i < MAX_GUESTS; i++) {
-        if (guests[i] == g) {
-            guests[i] = NULL;
-        }
+    struct guest **at = &guests;
+
+    while (*at != g) {
+        at = &(*at)->next;
     }
+    *at = g->next;
     heap_use(NULL);             /* a longjmp() may have left a call */
     qhca_engine_free(g->e);
     snapshot_free(g);
-    bounds_check_freed(g);
+    heap_check_freed(&g->heaps[0]);
+    heap_check_freed(&g->heaps[1]);
     if (g->ram != MAP_FAILED) {
         munmap(g->ram, MAP_SIZE);
     }
@@ -371,10 +371,8 @@ void guest_free(struct guest *g)
 
 void harness_cleanup(void)
 {
-    for (unsigned i = 0; i < MAX_GUESTS; i++) {
-        if (guests[i]) {
-            guest_free(guests[i]);
-        }
+    while (guests) {
+        guest_free(guests);
     }
     net_cleanup();
     gbuf_cleanup();

@@ -39,6 +39,7 @@ struct sent {
 
 /* struct guest - one machine with one HCA */
 struct guest {
+    struct guest *next;
     struct qhca_engine *e;
     struct qhca_engine *spare;  /* loads what @e saves, see snapshot.h */
     struct heap heaps[2];       /* one for each of the two */
@@ -85,6 +86,10 @@ struct guest {
     void (*on_dma)(struct guest *g, uint64_t addr, size_t len, bool write);
     void (*on_cas)(struct guest *g, uint64_t addr);     /* before the CAS */
     void (*on_send)(struct guest *g, const uint8_t *frame, size_t len);
+
+    /* Takes its frames, if it is set; false: not now. */
+    bool (*uplink)(struct guest *g, const uint8_t *frame, size_t len);
+    void *opaque;               /* of whoever set @uplink */
 
     struct net *net;
     unsigned net_port;

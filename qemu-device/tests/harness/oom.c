@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "oom.h"
+#include "tap.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -122,4 +123,23 @@ void *heap_realloc(void *p, size_t n)
         heap_free(p);
     }
     return new;
+}
+
+/* Defined only with MemorySanitizer, which makes the report. */
+void __msan_check_mem_is_initialized(const void *p, size_t n)
+    __attribute__((weak));
+
+void heap_check_known(const void *buf, size_t len)
+{
+    if (__msan_check_mem_is_initialized) {
+        __msan_check_mem_is_initialized(buf, len);
+    }
+}
+
+void heap_check_freed(const struct heap *heap)
+{
+    if (heap->blocks) {
+        tap_note("%zu bytes, %zu blocks", heap->bytes, heap->blocks);
+        tap_fail(__FILE__, __LINE__, "an engine that leaves memory behind");
+    }
 }

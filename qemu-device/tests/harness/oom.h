@@ -30,4 +30,9 @@ void *heap_calloc(size_t n, size_t size);
 void *heap_realloc(void *p, size_t n);
 void heap_free(void *p);
 
+/* Fails the test if an engine that is gone has left memory in @heap. */
+void heap_check_freed(const struct heap *heap);
+/* With MemorySanitizer: reports bytes of @buf that were never initialised. */
+void heap_check_known(const void *buf, size_t len);
+
 #endif /* QHCA_TESTS_OOM_H */

@@ -15,9 +15,12 @@ void node_gid(const struct node *n, uint8_t *gid, uint8_t *mac)
         gid[10] = gid[11] = 0xff;
         gid[12] = 10;
     }
-    gid[15] = (uint8_t)n->host;
     memcpy(mac, test_mac, 6);
-    mac[5] = (uint8_t)n->host;
+    mac[5] = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        gid[15 - i] = (uint8_t)(n->host >> 8 * i);
+        mac[5 - i] ^= gid[15 - i];
+    }
 }
 
 void node_set_gid(struct node *n, bool ipv6, uint16_t vlan)

@@ -14,7 +14,7 @@
 /* struct node - a guest, ready to make queue pairs */
 struct node {
     struct guest *g;
-    unsigned host;              /* last byte of its addresses */
+    unsigned host;              /* last 24 bits of its addresses */
     bool ipv6;
     uint16_t vlan;
     struct geq async, comp;

@@ -4,11 +4,13 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_REPORTS 8           /* per case; the first ones matter */
 
 static jmp_buf end_of_test;
+static bool running;
 static unsigned failures;
 static const char *skipped;
 static unsigned long long seed_in_use;
@@ -54,8 +56,16 @@ void tap_check_eq(const char *file, int line, const char *what, long long a,
     }
 }
 
+unsigned tap_failures(void)
+{
+    return failures;
+}
+
 void tap_end(void)
 {
+    if (!running) {
+        abort();
+    }
     longjmp(end_of_test, 1);
 }
 
@@ -81,9 +91,11 @@ bool tap_quiet(const struct test *t, void (*cleanup)(void))
     failures = 0;
     skipped = NULL;
     seed_known = false;
+    running = true;
     if (!setjmp(end_of_test)) {
         t->run();
     }
+    running = false;
     if (failures) {
         say_seed();
     }

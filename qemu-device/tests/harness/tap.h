@@ -29,6 +29,8 @@ void tap_fail(const char *file, int line, const char *what);
 void tap_check_eq(const char *file, int line, const char *what, long long a,
                   long long b);
 __attribute__((noreturn)) void tap_end(void);
+/* Failures noted since the test case began, or the program if it has none. */
+unsigned tap_failures(void);
 /* Skips the case, because it cannot run here. */
 __attribute__((noreturn)) void tap_skip(const char *why);
 /* Adds to the diagnostics of a failure, printf-formatted. */
