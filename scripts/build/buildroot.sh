@@ -5,7 +5,7 @@
 # buildroot.sh [--kernel NAME] [GROUP…] --path
 #
 # Run COMMAND in the build root, or print where it is. GROUP is --extra, --docs,
-# --tshark, --gnuplot, --valgrind, --packaging, --oci, --autotools or --arm64.
+# --tshark, --gnuplot, --valgrind, --packaging, --oci, --autotools, --cluster or --arm64.
 #
 # A Debian root with everything needed to build QEMU, the modules, the provider
 # and the selftests: the right compiler for the guest's kernel headers and the
@@ -18,7 +18,8 @@
 # dissector that knows nothing of us, to judge captured frames with; --gnuplot that, for
 # bench.py; --valgrind what counts instructions; --packaging what makes and judges Debian
 # packages, with the libraries of a QEMU that has the features of Debian's; --oci what makes
-# and runs container images without a daemon; --autotools what UCX is built with.
+# and runs container images without a daemon; --autotools what UCX is built with; --cluster
+# what ns-3 is, with MPI.
 #
 # --kernel: a smaller root for modules and provider, of the Debian release with this
 # kernel (6.1, 7, or the name of a release): its headers, its compiler, its C library.
@@ -66,6 +67,8 @@ KERNEL_PACKAGES=(
 	libnl-3-dev libnl-route-3-dev libudev-dev
 )
 KERNEL_EXTRA=(clang llvm lld sparse)
+# The network simulator and what is built on it, see cluster.sh.
+CLUSTER=(g++ mpich libmpich-dev meson)
 
 # sources RELEASE: the lines for apt. Backports need what they are for.
 sources()
@@ -157,6 +160,7 @@ while [ $# -gt 0 ]; do
 	--packaging) added+=' packaging' ;;
 	--oci) added+=' oci' ;;
 	--autotools) added+=' autotools' ;;
+	--cluster) added+=' cluster' ;;
 	--arm64) added+=' arm64' ;;
 	--root) who=root ;;
 	--) action=run; shift; break ;;
@@ -184,6 +188,7 @@ for group in $added; do
 	packaging) with_lock buildroot add packaging "${PACKAGING[@]}" ;;
 	oci) with_lock buildroot add oci umoci crun golang-github-containers-common ;;
 	autotools) with_lock buildroot add autotools autoconf automake libtool ;;
+	cluster) with_lock buildroot add cluster "${CLUSTER[@]}" ;;
 	arm64) with_lock buildroot add arm64 gcc-aarch64-linux-gnu ;;
 	esac
 done

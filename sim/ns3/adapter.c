@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca cluster: a machine with an HCA, by means of the engine's tests. */
+#include "adapter.h"
+#include "harness/rc.h"
+
+#define START       1000000u    /* the clock of machines that nobody watches */
+#define BLOCK_SHIFT 16          /* of memory that stands for a whole region */
+#define BLOCK       (1u << BLOCK_SHIFT)
+#define SEED        1           /* of what messages carry */
+
+struct adapter {
+    const struct adapter_config *cfg;
+    const struct adapter_ops *ops;
+    void *opaque;
+    struct node node;
+    struct gmr from, to;
+    uint64_t to_block;
+    struct rc_qp *flow;
+    struct adapter_end *other;
+    unsigned num_flows, max_flows;
+    uint32_t *by_qpn;           /* indices of flows, in order of QP numbers */
+};
+
+static uint64_t clock_now = START;
+
+static struct guest *enter(const struct adapter *a, uint64_t now)
+{
+    clock_now = START + now;
+    return a->node.g;
+}
+
+static void settle(struct guest *g)
+{
+    while (g->scheduled) {
+        guest_run(g);
+    }
+}
+
+static bool uplink(struct guest *g, const uint8_t *frame, size_t len)
+{
+    struct adapter *a = g->opaque;
+
+    return a->ops->send(a->opaque, frame, len);
+}
+
+/*
+ * A region all of whose blocks are the same memory, so that a cluster's data
+ * need no more memory than its adapters.
+ */
+static struct gmr folded(struct node *n, uint64_t block, uint32_t len)
+{
+    uint64_t page = guest_alloc(n->g, QHCA_PAGE_SIZE, QHCA_PAGE_SIZE);
+    uint64_t *entry = guest_ptr(n->g, page, QHCA_PAGE_SIZE);
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
+    struct gmr mr = { .g = n->g, .addr = block, .len = len };
+    uint32_t blocks = (len + BLOCK - 1) >> BLOCK_SHIFT;
+
+    REQUIRE(blocks <= QHCA_TABLE_ENTRIES);
+    for (uint32_t i = 0; i < blocks; i++) {
+        entry[i] = htole64(block);
+    }
+    cmd.reg_mr.buf = (struct qhca_buf) {
+        .addr = htole64(page), .num_blocks = htole32(blocks),
+        .block_shift = BLOCK_SHIFT, .depth = 1,
+    };
+    cmd.reg_mr.iova = htole64(mr.addr);
+    cmd.reg_mr.length = htole64(len);
+    cmd.reg_mr.pdn = htole32(n->pdn);
+    cmd.reg_mr.access = htole16(QHCA_ACCESS_LOCAL_WRITE |
+                                QHCA_ACCESS_REMOTE_WRITE);
+    mr.key = guest_create(n->g, &cmd);
+    return mr;
+}
+
+static void control(struct guest *g, const struct adapter_config *cfg)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_CONGESTION) };
+    struct qhca_congestion c;
+
+#define QHCA_CC(id, name, min, max, initial) \
+    c.value[QHCA_CC_##id] = htole32(initial);
+#include "qhca/congestion.def"
+    c.value[QHCA_CC_NP_ENABLE] = c.value[QHCA_CC_RP_ENABLE] = htole32(1);
+    c.value[QHCA_CC_RP_MAX_RATE] = htole32(cfg->mbit);
+    REQUIRE(guest_cmd_mbox(g, &cmd, &c, sizeof(c), NULL, 0, NULL) == QHCA_OK);
+}
+
+struct adapter *adapter_new(const struct adapter_config *cfg, unsigned host,
+                            unsigned flows, const struct adapter_ops *ops,
+                            void *opaque)
+{
+    struct adapter *a = calloc(1, sizeof(*a));
+    struct guest *g = guest_new_seed(cfg->seed << 24 | host);
+    uint64_t block;
+
+    REQUIRE(a);
+    a->cfg = cfg;
+    a->ops = ops;
+    a->opaque = opaque;
+    a->max_flows = flows;
+    a->flow = calloc(flows + 1, sizeof(*a->flow));
+    a->other = calloc(flows + 1, sizeof(*a->other));
+    a->by_qpn = calloc(flows + 1, sizeof(*a->by_qpn));
+    REQUIRE(a->flow && a->other && a->by_qpn);
+    g->clock = &clock_now;
+    g->uplink = uplink;
+    g->opaque = a;
+    guest_enable(g, 5);
+    a->node = node_on(g, host + 1);
+    block = guest_alloc(g, BLOCK, BLOCK);
+    if (flows) {
+        guest_fill(g, block, BLOCK, SEED);
+    }
+    a->to_block = guest_alloc(g, BLOCK, BLOCK);
+    a->from = folded(&a->node, block, cfg->message);
+    a->to = folded(&a->node, a->to_block, cfg->message);
+    if (cfg->dcqcn) {
+        control(g, cfg);
+    }
+    return a;
+}
+
+void adapter_free(struct adapter *a)
+{
+    guest_free(a->node.g);
+    free(a->flow);
+    free(a->other);
+    free(a->by_qpn);
+    free(a);
+}
+
+/* ---- flows ---- */
+
+static unsigned log_of(unsigned n)
+{
+    unsigned log = 0;
+
+    while (1u << log < n) {
+        log++;
+    }
+    return log;
+}
+
+static struct rc_opts options(const struct adapter *a)
+{
+    const struct adapter_config *cfg = a->cfg;
+    struct rc_opts o = RC_OPTS;
+
+    o.sges = 1;
+    o.max_inline = 0;
+    o.sq_log = o.rq_log = log_of(cfg->window);
+    o.cq_log = log_of(cfg->window * (a->max_flows + 1));
+    o.mtu = (uint8_t)cfg->mtu;
+    o.timeout = (uint8_t)cfg->timeout;
+    o.retry = (uint8_t)cfg->retries;
+    return o;
+}
+
+static void receive(struct rc_qp *q)
+{
+    rc_recv_raw(q, 0, 0, NULL);
+}
+
+unsigned adapter_open(struct adapter *a, struct adapter_end *end)
+{
+    struct rc_opts o = options(a);
+    unsigned flow = a->num_flows++, at = flow;
+    struct rc_qp *q = &a->flow[flow];
+
+    enter(a, clock_now - START);
+    REQUIRE(flow < a->max_flows);
+    *q = flow ? rc_create_shared(&a->flow[0], &o) : rc_create(&a->node, &o);
+    *end = (struct adapter_end) { q->qpn, a->to.key, a->to.addr };
+    for (; at > 0 && a->flow[a->by_qpn[at - 1]].qpn > q->qpn; at--) {
+        a->by_qpn[at] = a->by_qpn[at - 1];
+    }
+    a->by_qpn[at] = flow;
+    return flow;
+}
+
+void adapter_connect(struct adapter *a, unsigned flow, unsigned host,
+                     const struct adapter_end *other, bool sends)
+{
+    const struct node far = { .host = host + 1 };
+    struct rc_qp *q = &a->flow[flow];
+    uint32_t psn = q->o.sq_psn;
+
+    a->other[flow] = *other;
+    rc_set_peer(q, &far, other->qpn);
+    if (!sends) {
+        q->o.sq_psn = q->o.rq_psn;
+        q->o.rq_psn = psn;
+    }
+    rc_bring_up(q, QHCA_QPS_RTS);
+    for (unsigned i = 0; !sends && i < a->cfg->window; i++) {
+        receive(q);
+    }
+    settle(a->node.g);
+}
+
+static unsigned flow_of(const struct adapter *a, uint32_t qpn)
+{
+    unsigned first = 0, end = a->num_flows;
+
+    while (end - first > 1) {
+        unsigned middle = (first + end) / 2;
+
+        if (a->flow[a->by_qpn[middle]].qpn <= qpn) {
+            first = middle;
+        } else {
+            end = middle;
+        }
+    }
+    REQUIRE(a->flow[a->by_qpn[first]].qpn == qpn);
+    return a->by_qpn[first];
+}
+
+/* ---- events ---- */
+
+void adapter_write(struct adapter *a, uint64_t now, unsigned flow,
+                   uint32_t bytes)
+{
+    struct guest *g = enter(a, now);
+    struct rc_qp *q = &a->flow[flow];
+    struct rc_wr wr = {
+        .opcode = QHCA_WR_RDMA_WRITE_WITH_IMM, .flags = QHCA_WQE_SIGNALED,
+        .num_sge = 1, .sge = { { a->from.addr, bytes, a->from.key } },
+        .raddr = a->other[flow].addr, .rkey = a->other[flow].rkey,
+    };
+
+    rc_post(q, &wr);
+    settle(g);
+}
+
+void adapter_receive(struct adapter *a, uint64_t now, const uint8_t *frame,
+                     size_t len)
+{
+    struct guest *g = enter(a, now);
+
+    qhca_engine_rx_frame(g->e, clock_now, frame, len);
+    settle(g);
+}
+
+void adapter_ready(struct adapter *a, uint64_t now)
+{
+    struct guest *g = enter(a, now);
+
+    qhca_engine_tx_ready(g->e, clock_now);
+    settle(g);
+}
+
+uint64_t adapter_deadline(const struct adapter *a)
+{
+    uint64_t at = a->node.g->deadline;
+
+    return at == UINT64_MAX || at < START ? at : at - START;
+}
+
+void adapter_tick(struct adapter *a, uint64_t now)
+{
+    struct guest *g = enter(a, now);
+
+    g->deadline = UINT64_MAX;
+    qhca_engine_tick(g->e, clock_now);
+    settle(g);
+}
+
+bool adapter_poll(struct adapter *a, uint64_t now, struct adapter_done *done)
+{
+    struct guest *g = enter(a, now);
+    struct qhca_cqe cqe;
+
+    if (!a->num_flows) {
+        return false;
+    }
+    done->received = cq_poll(&a->flow[0].rcq, &cqe);
+    if (!done->received && !cq_poll(&a->flow[0].scq, &cqe)) {
+        return false;
+    }
+    done->flow = flow_of(a, le32toh(cqe.qpn));
+    done->status = cqe.status;
+    if (done->received && cqe.status == QHCA_WC_SUCCESS) {
+        receive(&a->flow[done->flow]);
+        settle(g);
+    }
+    return true;
+}
+
+/* ---- questions ---- */
+
+bool adapter_intact(const struct adapter *a, uint32_t bytes)
+{
+    return guest_has_pattern(a->node.g, a->to_block, MIN_OF(bytes, BLOCK),
+                             SEED);
+}
+
+uint64_t adapter_counter(const struct adapter *a, const char *name)
+{
+    for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
+        if (!strcmp(qhca_counter_name(i), name)) {
+            return counter(a->node.g, i);
+        }
+    }
+    return UINT64_MAX;
+}
+
+void adapter_mark(uint8_t *frame)
+{
+    roce_set_ecn(frame + ETH_LEN, true, IP_ECN_CE);
+}
+
+unsigned adapter_failures(void)
+{
+    return tap_failures();
+}
