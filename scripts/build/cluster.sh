@@ -30,7 +30,7 @@ NS3_OPTIONS=(-DCMAKE_BUILD_TYPE=release -DNS3_MPI=ON -DNS3_NATIVE_OPTIMIZATIONS=
 	-DNS3_EXAMPLES=OFF -DNS3_TESTS=OFF -DNS3_WARNINGS=OFF -DNS3_PYTHON_BINDINGS=OFF
 	"-DNS3_ENABLED_MODULES=core;network;mpi" -DNS3_GSL=OFF -DNS3_SQLITE=OFF
 	-DNS3_GTK3=OFF -DNS3_VISUALIZER=OFF)
-NS3=$QHCA_CACHE/ns3-$(hash_text "$NS3_KERNEL" "${NS3_OPTIONS[@]}" v1)
+NS3=$QHCA_CACHE/ns3-$(hash_text "$NS3_KERNEL" "${NS3_OPTIONS[@]}" v2)
 
 make_library()
 {
@@ -48,9 +48,10 @@ make_library()
 		cd "$at"
 		apt-get -q source --only-source ns3
 		mv ns3-*/ src
-		# As it is, it compiles with Open MPI only.
-		sed -i "s/m_request = nullptr/m_request = MPI_REQUEST_NULL/" \
-			src/ns-3.*/src/mpi/model/*.cc
+		# It compiles with Open MPI only, and knows no jumbo frames.
+		sed -i "s/m_request = nullptr/m_request = MPI_REQUEST_NULL/
+			s/\\(MAX_MPI_MSG_SIZE =\\) 2000/\\1 16384/" \
+			src/ns-3.*/src/mpi/model/*
 		cmake -G Ninja -S src/ns-3.* -B build "$@" -DCMAKE_INSTALL_PREFIX="$to"
 		nice ninja -C build
 		DESTDIR="$at/install" ninja -C build install

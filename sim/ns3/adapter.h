@@ -19,6 +19,9 @@ extern "C" {
 
 struct adapter;
 
+/* Headers, and as much of the payload as shows where it is from. */
+#define ADAPTER_SAMPLE  128u
+
 /**
  * struct adapter_ops - what an adapter asks of the network
  * @send: take a frame; false: not now, adapter_ready() follows
@@ -37,6 +40,8 @@ struct adapter_ops {
  * @retries: how often it may run out
  * @message: bytes of the longest message, at most 32 MiB
  * @window: messages of a flow under way at most
+ * @hollow: only the first bytes of a packet's payload are moved: frames may be
+ *          cut off, and filled up with zeroes, behind ADAPTER_SAMPLE bytes
  */
 struct adapter_config {
     uint64_t seed;
@@ -45,6 +50,7 @@ struct adapter_config {
     unsigned timeout, retries;
     uint32_t message;
     unsigned window;
+    bool hollow;
 };
 
 /**

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "frame.h"
 
-#include <vector>
-
 #include "adapter.h"
 
 using namespace ns3;
@@ -48,11 +46,15 @@ bool ReadHeaders(Ptr<const Packet> frame, Headers *h)
 
 Ptr<Packet> Marked(Ptr<const Packet> frame)
 {
-    std::vector<uint8_t> bytes(frame->GetSize());
+    uint8_t head[ETH_LEN + IPV4_LEN];
+    Ptr<Packet> marked;
 
-    frame->CopyData(bytes.data(), frame->GetSize());
-    adapter_mark(bytes.data());
-    return Create<Packet>(bytes.data(), frame->GetSize());
+    frame->CopyData(head, sizeof(head));
+    adapter_mark(head);
+    marked = Create<Packet>(head, sizeof(head));
+    marked->AddAtEnd(frame->CreateFragment(sizeof(head),
+                                           frame->GetSize() - sizeof(head)));
+    return marked;
 }
 
 } // namespace qhca

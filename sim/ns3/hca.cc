@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "hca.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -15,6 +16,8 @@ namespace qhca
 
 /* Frames in the port beside the one that leaves; others stay in the engine. */
 static const std::size_t QUEUE = 2;
+/* The digest is of that much of a frame. */
+static const std::size_t HEADERS = 64, ICRC = 4;
 
 static std::chrono::steady_clock::duration spent;
 
@@ -25,7 +28,7 @@ double Hca::EngineTime()
 
 Hca::Hca(const adapter_config &cfg, uint32_t host, unsigned flows,
          Ptr<Port> port, Program &program, Report &report)
-    : m_host(host), m_port(port), m_program(program), m_report(report),
+    : m_host(host), m_hollow(cfg.hollow), m_port(port), m_program(program), m_report(report),
       m_digest(Mix(host))
 {
     static const adapter_ops ops = { Send };
@@ -40,6 +43,16 @@ Hca::~Hca()
     adapter_free(m_adapter);
 }
 
+/* Only the front of a hollow frame is in memory. */
+Ptr<Packet> Hca::Pack(const uint8_t *frame, uint32_t len) const
+{
+    uint32_t front = m_hollow ? std::min(len, ADAPTER_SAMPLE) : len;
+    Ptr<Packet> packet = Create<Packet>(frame, front);
+
+    packet->AddPaddingAtEnd(len - front);
+    return packet;
+}
+
 bool Hca::Send(void *opaque, const uint8_t *frame, size_t len)
 {
     Hca *hca = static_cast<Hca *>(opaque);
@@ -49,15 +62,13 @@ bool Hca::Send(void *opaque, const uint8_t *frame, size_t len)
         hca->m_refused = true;
         return false;
     }
-    /* Headers and ICRC: that covers the rest. */
-    for (size_t at = 0; at + 8 <= len && at < 64; at += 8) {
+    for (size_t at = 0; at + 8 <= len - ICRC && at < HEADERS; at += 8) {
         std::memcpy(&word, frame + at, 8);
         digest = Mix(digest ^ word);
     }
-    std::memcpy(&word, frame + len - 8, 8);
-    hca->m_digest = Mix(digest ^ word);
+    hca->m_digest = Mix(digest ^ len);
     hca->m_report.Count(Report::FRAMES);
-    hca->m_port->Enqueue(Create<Packet>(frame, static_cast<uint32_t>(len)),
+    hca->m_port->Enqueue(hca->Pack(frame, static_cast<uint32_t>(len)),
                          CLASS_DATA, 0);
     return true;
 }
@@ -97,8 +108,13 @@ void Hca::Write(unsigned flow, uint32_t bytes)
 
 void Hca::Arrived(Port &, Ptr<Packet> frame)
 {
+    uint32_t len = frame->GetSize();
     uint8_t bytes[9216];
-    uint32_t len = frame->CopyData(bytes, sizeof(bytes));
+
+    frame->CopyData(bytes, m_hollow ? std::min(len, ADAPTER_SAMPLE) : len);
+    if (m_hollow && len > ADAPTER_SAMPLE) {
+        std::memset(bytes + len - ICRC, 0, ICRC);
+    }
 
     Engine([&] { adapter_receive(m_adapter, Now(), bytes, len); });
     Settle();

@@ -39,6 +39,7 @@ public:
     static double EngineTime();
 
 private:
+    ns3::Ptr<ns3::Packet> Pack(const uint8_t *frame, uint32_t len) const;
     static bool Send(void *opaque, const uint8_t *frame, size_t len);
     template <typename Work> void Engine(Work work);
     void Settle();
@@ -46,6 +47,7 @@ private:
     void Fire();
 
     const uint32_t m_host;
+    const bool m_hollow;
     ns3::Ptr<Port> m_port;
     Program &m_program;
     Report &m_report;

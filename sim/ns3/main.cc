@@ -57,6 +57,8 @@ static void Parse(Options &o, int argc, char **argv)
     cmd.AddValue("timeout", "of ACKs, 4.096 us * 2^N", o.adapter.timeout);
     cmd.AddValue("retries", "after timeouts", o.adapter.retries);
     cmd.AddValue("dcqcn", "congestion control", o.adapter.dcqcn);
+    cmd.AddValue("hollow", "move a sample of what messages carry",
+                 o.adapter.hollow);
     cmd.AddValue("red", "KMIN:KMAX:PERCENT of marks, KB; empty: none", o.red);
     cmd.AddValue("pfc", "XOFF:XON of pauses, KB; empty: none", o.pfc);
     cmd.AddValue("memory", "of a switch, bytes", o.switches.memory);

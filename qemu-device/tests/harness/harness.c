@@ -35,6 +35,14 @@ static uint8_t *dma(struct guest *g, uint64_t addr, size_t len)
     return bad ? NULL : guest_find(g, addr, len);
 }
 
+/* How much of an access to memory that stands for more is copied. */
+static size_t copied(const struct guest *g, uint64_t addr, size_t len)
+{
+    bool hollow = addr >= g->hollow_from && addr < g->hollow_to;
+
+    return hollow && len > HOLLOW_LEN ? HOLLOW_LEN : len;
+}
+
 static bool dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
     struct guest *g = opaque;
@@ -44,7 +52,7 @@ static bool dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
     if (!p) {
         return false;
     }
-    memcpy(buf, p, len);
+    memcpy(buf, p, copied(g, addr, len));
     if (g->on_dma) {
         g->on_dma(g, addr, len, false);
     }
@@ -61,7 +69,7 @@ static bool dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
     if (!p) {
         return false;
     }
-    memmove(p, buf, len);
+    memmove(p, buf, copied(g, addr, len));
     digest_feed('w', addr, p, len);
     if (g->on_dma) {
         g->on_dma(g, addr, len, true);

@@ -28,6 +28,7 @@
 #define MAX_FRAME       9100
 #define NUM_VECTORS     8
 #define NUM_UARS        16
+#define HOLLOW_LEN      16u
 
 struct net;
 
@@ -80,6 +81,8 @@ struct guest {
 
     /* Provocations. */
     uint64_t bad_from, bad_to;  /* DMA to [bad_from, bad_to) fails */
+    /* Accesses to this memory move their first HOLLOW_LEN bytes only. */
+    uint64_t hollow_from, hollow_to;
     bool no_peek;               /* memory cannot be read in place */
     bool net_blocked;           /* send_frame says "not now" */
     unsigned refused;           /* how often it has said so */
