@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# cluster.sh [--asan | --library]
+# cluster.sh [--asan | --library | --run RANKS OPTION…]
 #
 # Build the cluster simulator, see sim/ns3/README; print the directory with it.
 #
 #   --asan     with AddressSanitizer and UBSan
 #   --library  only ns-3; print where it is installed
+#   --run      and run it, as so many processes, in the build root
 #
 # ns-3 comes as Debian's source package: its binaries have no MPI. Of its modules only those
 # that make up the simulator itself are built, in the build root of the release whose source
@@ -17,11 +18,12 @@
 NS3_KERNEL=6.1
 in_root() { "$QHCA_TOP/scripts/build/buildroot.sh" --kernel "$NS3_KERNEL" --cluster -- "$@"; }
 
-OPTIONS=(--buildtype=release) kind='' library=''
+OPTIONS=(--buildtype=release) kind='' library='' ranks=''
 case ${1:-} in
 '') ;;
 --asan) kind=asan; OPTIONS=(--buildtype=debugoptimized '-Db_sanitize=address,undefined') ;;
 --library) library=1 ;;
+--run) ranks=${2:?how many ranks?}; shift 2 ;;
 -h|--help) usage; exit 0 ;;
 *) usage >&2; exit 2 ;;
 esac
@@ -93,4 +95,10 @@ out=$QHCA_CACHE/cluster${kind:+-$kind}-$(hash_text "$base_key" \
 	"$(hash_tree "$QHCA_TOP"/sim/ns3 "$QHCA_TOP"/qemu-device/{engine,tests} "$QHCA_TOP/include/qhca")")
 have "$out" || with_lock "cluster-$base_key" make_final
 cache_trim cluster 6
-echo "$out"
+if [ -z "$ranks" ]; then
+	echo "$out"
+elif [ "$ranks" = 1 ]; then
+	in_root "$(br_path "$out")/cluster" "$@"
+else
+	in_root mpirun -n "$ranks" "$(br_path "$out")/cluster" --mpi=1 "$@"
+fi

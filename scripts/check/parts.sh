@@ -42,6 +42,7 @@ server-fuzz    | one  | full             | server   | server_fuzz
 tsan-server    | one  | full             | server   | tsan_server
 qtest          | one  | quick check full |          | qtest
 instructions   | one  | check full       |          | instructions
+cluster        | one  | check full       |          | cluster
 lint           | idle | full             |          | lint
 engine-quick   | one  | quick            |          | engine_quick
 core           | one  | quick            |          | one_guest 1200 -- core
@@ -96,7 +97,6 @@ engine_make()
 }
 
 engine_quick() { engine check V=1 TESTS='--suite unit' && counted sim/schedules engine soak COUNT=500; }
-
 soak() { counted sim/schedules engine soak COUNT="${COUNT:-}" SEED="${SEED:-}"; }
 
 # Each kind of input for half a minute; clang is not in every build root.
@@ -161,8 +161,8 @@ counted()
 # shellcheck disable=SC2086 # a list of options
 check_vm() { "$QHCA_TOP/scripts/check/check-vm.py" "$@" $VMFLAGS; }
 
+cluster() { counted cluster "$QHCA_TOP/scripts/cluster/test_cluster.py"; }
 tour() { "$QHCA_TOP/scripts/docs/tour.py" --check; }
-
 packages() { "$QHCA_TOP/scripts/release/check-packages.sh"; }
 oci() { "$QHCA_TOP/scripts/release/check-oci.sh"; }
 

@@ -26,7 +26,7 @@ struct Options
     TopologyConfig topology;
     SwitchConfig switches;
     adapter_config adapter = {};
-    std::string workload = "incast", out, red = "5:200:1", pfc;
+    std::string workload = "incast", out, red = "5:200:1", pfc = "0:0", grey;
     uint64_t bytes = 1 << 20, seed = 1, width = 10000;
     double loss = 0, stop = 0;
     bool progress = false, mpi = false;
@@ -59,8 +59,9 @@ static void Parse(Options &o, int argc, char **argv)
     cmd.AddValue("dcqcn", "congestion control", o.adapter.dcqcn);
     cmd.AddValue("hollow", "move a sample of what messages carry",
                  o.adapter.hollow);
-    cmd.AddValue("red", "KMIN:KMAX:PERCENT of marks, KB; empty: none", o.red);
-    cmd.AddValue("pfc", "XOFF:XON of pauses, KB; empty: none", o.pfc);
+    cmd.AddValue("red", "KMIN:KMAX:PERCENT of marks, KB; 0:0:0: none", o.red);
+    cmd.AddValue("pfc", "XOFF:XON of pauses, KB; 0:0: none", o.pfc);
+    cmd.AddValue("grey", "HOST:MBIT: a host at a cable of another speed", o.grey);
     cmd.AddValue("memory", "of a switch, bytes", o.switches.memory);
     cmd.AddValue("loss", "percent of frames that a switch loses", o.loss);
     cmd.AddValue("seed", "of all that is random", o.seed);
@@ -77,15 +78,20 @@ static void Derive(Options &o)
 {
     double percent = 0, kmin = 0, kmax = 0, xoff = 0, xon = 0;
 
-    if (!o.red.empty() &&
-        (std::sscanf(o.red.c_str(), "%lf:%lf:%lf", &kmin, &kmax, &percent) != 3 ||
-         kmin < 0 || kmax <= kmin || percent < 0 || percent > 100)) {
+    if (std::sscanf(o.red.c_str(), "%lf:%lf:%lf", &kmin, &kmax, &percent) != 3 ||
+        kmin < 0 || kmax < kmin || (percent > 0 && kmax <= kmin) ||
+        percent < 0 || percent > 100) {
         throw std::runtime_error("--red=KMIN:KMAX:PERCENT");
     }
-    if (!o.pfc.empty() &&
-        (std::sscanf(o.pfc.c_str(), "%lf:%lf", &xoff, &xon) != 2 || xon < 0 ||
-         xoff <= xon)) {
+    if (std::sscanf(o.pfc.c_str(), "%lf:%lf", &xoff, &xon) != 2 || xon < 0 ||
+        xoff < xon || (xoff > 0 && xoff <= xon)) {
         throw std::runtime_error("--pfc=XOFF:XON");
+    }
+    if (!o.grey.empty() &&
+        (std::sscanf(o.grey.c_str(), "%u:%u", &o.topology.grey,
+                     &o.topology.grey_mbit) != 2 ||
+         o.topology.grey >= o.topology.hosts || !o.topology.grey_mbit)) {
+        throw std::runtime_error("--grey=HOST:MBIT");
     }
     if (!o.topology.hosts || !o.topology.mbit || !o.topology.delay ||
         !o.width || !o.adapter.window || o.adapter.message > 32 << 20) {
@@ -131,6 +137,8 @@ int main(int argc, char **argv)
     /* Each mapping of its own for tables would use up what a process may have. */
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     Time::SetResolution(Time::FS);
+    GlobalValue::Bind("SchedulerType",
+                      StringValue("ns3::PriorityQueueScheduler"));
     Parse(o, argc, argv);
     if (o.mpi) {
         GlobalValue::Bind("SimulatorImplementationType",

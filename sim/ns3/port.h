@@ -66,9 +66,9 @@ public:
     Port(PortOwner *owner, uint32_t number, uint32_t mbit);
     void Connect(ns3::Ptr<Cable> cable);
     void SetOwner(PortOwner *owner) { m_owner = owner; }
+    void SetSpeed(uint32_t mbit) { m_mbit = mbit; }
 
     uint32_t Number() const { return m_number; }
-    uint32_t Mbit() const { return m_mbit; }
     /* Bytes that wait. */
     uint32_t Queued() const { return m_queued; }
     std::size_t Frames(unsigned cls) const { return m_queue[cls].size(); }

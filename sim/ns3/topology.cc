@@ -93,6 +93,15 @@ void Topology::Connect(Ptr<Port> a, Ptr<Port> b)
     b->Connect(cable);
 }
 
+void Topology::ConnectHost(uint32_t host, uint32_t hub, uint32_t number)
+{
+    Connect(m_host[host], m_ports[hub][number]);
+    if (m_cfg.grey_mbit && host == m_cfg.grey) {
+        m_host[host]->SetSpeed(m_cfg.grey_mbit);
+        m_ports[hub][number]->SetSpeed(m_cfg.grey_mbit);
+    }
+}
+
 void Topology::Star()
 {
     uint32_t n = m_cfg.hosts, hub;
@@ -100,7 +109,7 @@ void Topology::Star()
     AddHosts(1, n);
     hub = AddSwitch({ 0, n, 1, 0 }, 0);
     for (uint32_t i = 0; i < n; i++) {
-        Connect(m_host[i], m_ports[hub][i]);
+        ConnectHost(i, hub, i);
     }
 }
 
@@ -123,7 +132,7 @@ void Topology::LeafSpine()
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        Connect(m_host[i], m_ports[i / rack][i % rack]);
+        ConnectHost(i, i / rack, i % rack);
     }
 }
 
@@ -168,8 +177,7 @@ void Topology::FatTree()
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        Connect(m_host[i],
-                m_ports[i / pod * 2 * half + i % pod / half][i % half]);
+        ConnectHost(i, i / pod * 2 * half + i % pod / half, i % half);
     }
 }
 

@@ -22,6 +22,7 @@ namespace qhca
  *         will do
  * @uplinks: leaf-spine: spines
  * @mbit, @delay: of the cables; ns
+ * @grey, @grey_mbit: a host whose cable has another speed; 0: none
  */
 struct TopologyConfig
 {
@@ -29,6 +30,7 @@ struct TopologyConfig
     uint32_t hosts = 16, radix = 0, uplinks = 0;
     uint32_t mbit = 100000;
     uint64_t delay = 1000;
+    uint32_t grey = 0, grey_mbit = 0;
 };
 
 /* The nodes exist on all ranks; each works on one of them. */
@@ -53,6 +55,7 @@ private:
     ns3::Ptr<Port> AddPort(ns3::Ptr<ns3::Node> node, PortOwner *owner,
                            uint32_t number);
     void Connect(ns3::Ptr<Port> a, ns3::Ptr<Port> b);
+    void ConnectHost(uint32_t host, uint32_t hub, uint32_t number);
 
     const TopologyConfig m_cfg;
     const SwitchConfig m_switches;

@@ -84,6 +84,7 @@ static bool dma_write_entry(void *opaque, uint64_t addr, const void *entry,
     struct guest *g = opaque;
     size_t last = len - 1;
 
+    g->entries++;
     if (!dma_write(g, addr, entry, last)) {
         return false;
     }

@@ -62,6 +62,7 @@ struct guest {
     char last_error[200];
     const char *failed_check;   /* why the last request was refused */
     uint64_t reads, writes;     /* calls for DMA */
+    uint64_t entries;           /* of queues, written by the device */
     uint64_t stores;            /* calls of ops->atomic_store */
     uint64_t dma_after_stop;    /* accesses the device should not have made */
     struct heap *heap;          /* the engine's */

@@ -193,12 +193,17 @@ def measured(results):
 
 def draw(directory, drawn, terminals=TERMINALS):
     """Draw plots with their data; returns the plots."""
-    if not drawn:
-        return []
+    if drawn:
+        gnuplot(directory, [script(plot, lines, terminals) for plot, lines in drawn])
+    return [plot for plot, _ in drawn]
+
+
+def gnuplot(directory, scripts):
+    """Run scripts, and put them and what they have made there."""
     work = tempfile.mkdtemp(prefix='plots.', dir=os.path.join(CACHE, 'tmp'))
     try:
         with open(os.path.join(work, 'plots.gp'), 'w', encoding='utf-8') as file:
-            file.writelines(script(plot, lines, terminals) for plot, lines in drawn)
+            file.writelines(scripts)
         # The cache is /qhca-cache there.
         subprocess.run([os.path.join(SCRIPTS, 'build/buildroot.sh'), '--gnuplot', '--', 'sh', '-c',
                         'cd "$1" && exec gnuplot plots.gp', 'sh',
@@ -208,14 +213,13 @@ def draw(directory, drawn, terminals=TERMINALS):
             shutil.copyfile(os.path.join(work, name), os.path.join(directory, name))
     finally:
         shutil.rmtree(work)
-    return [plot for plot, _ in drawn]
 
 
 PAGE = '''<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>qhca: measurements</title>
+<html lang="en"><head><meta charset="utf-8"><title>qhca: {title}</title>
 <style>body {{ font-family: sans-serif; max-width: 56em; margin: 2em auto }}
 pre {{ overflow-x: auto }} img {{ width: 100%; margin: 1em 0 }}</style></head><body>
-<h1>qhca: measurements</h1>
+<h1>qhca: {title}</h1>
 <pre>{text}</pre>
 <p>{links}</p>
 {figures}
@@ -223,11 +227,12 @@ pre {{ overflow-x: auto }} img {{ width: 100%; margin: 1em 0 }}</style></head><b
 '''
 
 
-def page(directory, text, plots):
+def page(directory, text, plots, title='measurements'):
     """index.html: the tables, then the plots."""
     files = sorted(name for name in os.listdir(directory) if name.endswith(('.csv', '.gp')))
     figures = [f'<a href="{plot.name}.png"><img src="{plot.name}.svg" '
                f'alt="{html.escape(plot.title)}"></a>' for plot in plots]
     with open(os.path.join(directory, 'index.html'), 'w', encoding='utf-8') as file:
-        file.write(PAGE.format(text=html.escape(text), figures='\n'.join(figures), links=' · '.join(
-            f'<a href="{name}">{name}</a>' for name in files)))
+        file.write(PAGE.format(
+            title=title, text=html.escape(text), figures='\n'.join(figures),
+            links=' · '.join(f'<a href="{name}">{name}</a>' for name in files)))

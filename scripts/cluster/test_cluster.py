@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Test the cluster simulator with small clusters; prints TAP."""
+
+import itertools
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+# pylint: disable=wrong-import-position
+import simulator        # noqa: E402
+
+# Losses, marks and pauses: everything that chance or order could decide.
+ROUGH = {'hosts': 32, 'topology': 'leaf-spine', 'radix': 8, 'workload': 'all-to-all',
+         'bytes': 1 << 20, 'dcqcn': 1, 'loss': 0.1, 'pfc': '60:30'}
+INCAST = {'hosts': 17, 'topology': 'star', 'bytes': 1 << 20}
+WORKLOADS = ('incast', 'permutation', 'all-to-all', 'ring-allreduce', 'tree-allreduce')
+TOPOLOGIES = ({'topology': 'star'}, {'topology': 'leaf-spine', 'radix': 4, 'uplinks': 2},
+              {'topology': 'fat-tree'}, {'topology': 'fat-tree', 'radix': 8})
+
+
+def check(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def all_come_through():
+    for workload, topology in itertools.product(WORKLOADS, TOPOLOGIES):
+        run = simulator.run({'hosts': 13, 'workload': workload, 'bytes': 130000, **topology})
+        check(run.ok and run.values['bytes'] == sum(row['bytes'] for row in run.flows),
+              f'{workload}: {topology}')
+        check(run.values['retransmit'] == 0, f'{workload}: {topology}: retransmissions')
+
+
+def line_rate():
+    """A flow fills its link; headers, gaps and the way there are the rest."""
+    run = simulator.run({'hosts': 2, 'topology': 'star', 'bytes': 64 << 20})
+    rate = run.values['bytes'] * 8 / run.values['time_ns']
+    check(95 < rate < 98.5, f'{rate} Gbit/s of 100')
+
+
+def ranks_agree():
+    digests = [simulator.run(ROUGH, ranks).values['digest'] for ranks in (1, 2, 4)]
+    check(len(set(digests)) == 1, digests)
+    run = simulator.run(ROUGH)
+    check(run.values['digest'] == digests[0], 'a second run')
+    check(all(run.values[name] for name in ('lost', 'marked', 'paused', 'retransmit')),
+          f'not rough: {run.values}')
+    check(simulator.run({**ROUGH, 'seed': 2}).values['digest'] != digests[0], 'another seed')
+
+
+def hollow_agrees():
+    full, hollow = (simulator.run({**ROUGH, 'hollow': value}) for value in (0, 1))
+    check(full.ok and hollow.ok, 'not all came through')
+    for name in full.values:
+        check(name.endswith('_s') or full.values[name] == hollow.values[name], name)
+    check(full.flows == hollow.flows and full.series == hollow.series, 'tables')
+
+
+def loss_is_repaired():
+    run = simulator.run({**INCAST, 'memory': 500000, 'dcqcn': 0})
+    check(run.ok and run.values['lost'] and run.values['retransmit'], run.values)
+
+
+def pauses_avoid_loss():
+    without, paused = (simulator.run({**INCAST, 'memory': 3000000, 'pfc': pfc})
+                       for pfc in ('0:0', '100:50'))
+    check(without.ok and without.values['lost'], without.values)
+    check(paused.ok and paused.values['paused'] and not paused.values['lost'] and
+          not paused.values['retransmit'], paused.values)
+    check(paused.values['paused'] == paused.values['resumed'], 'somebody stays paused')
+
+
+def control_shortens_queues():
+    longest = []
+    for dcqcn in (0, 1):
+        run = simulator.run({**INCAST, 'bytes': 8 << 20, 'dcqcn': dcqcn})
+        check(run.ok, run.values)
+        half = run.series[len(run.series) // 4:len(run.series) // 2]
+        longest.append(max(row['queue'] for row in half))
+    check(run.values['np_cnp_sent'] and run.values['rp_cnp_handled'], run.values)
+    check(longest[1] < longest[0] / 5, longest)
+
+
+def grey_host():
+    """The one with the slow cable is the last."""
+    run = simulator.run({'hosts': 8, 'topology': 'star', 'workload': 'permutation',
+                         'grey': '3:10000'})
+    slow = {row['source'] for row in run.flows if row['end_ns'] > run.values['time_ns'] / 2}
+    slow |= {row['destination'] for row in run.flows
+             if row['end_ns'] > run.values['time_ns'] / 2}
+    check(run.ok and 3 in slow and len(slow) == 3, slow)
+
+
+def failures_are_found():
+    """Nothing arrives: two hosts are enough for that."""
+    options = {'hosts': 5, 'topology': 'star', 'bytes': 4, 'window': 1, 'loss': 100}
+    run = simulator.run(options)
+    check(not run.ok and run.values['errors'] == 4 and run.values['unfinished'] == 4, run.values)
+    least = simulator.shrink(options, lambda less: not simulator.run(less).ok)
+    check((least['hosts'], least['bytes']) == (2, 1), least)
+
+
+def nonsense_is_refused():
+    for options in ({'topology': 'ring'}, {'workload': '/nowhere'}, {'red': '5:4:1'},
+                    {'pfc': '1:2'}, {'hosts': 1}, {'topology': 'fat-tree', 'radix': 2},
+                    {'grey': '16:100'}, {'message': 0}):
+        try:
+            simulator.run({'hosts': 16, **options})
+        except simulator.Broken:
+            continue
+        raise AssertionError(options)
+
+
+TESTS = (all_come_through, line_rate, ranks_agree, hollow_agrees, loss_is_repaired,
+         pauses_avoid_loss, control_shortens_queues, grey_host, failures_are_found,
+         nonsense_is_refused)
+
+
+def main():
+    bad = 0
+    for number, test in enumerate(TESTS, 1):
+        name = test.__name__.replace('_', ' ')
+        try:
+            test()
+            print(f'ok {number} - {name}', flush=True)
+        except (AssertionError, simulator.Broken) as err:
+            bad += 1
+            print(f'# {err}\nnot ok {number} - {name}', flush=True)
+    print(f'1..{len(TESTS)}')
+    return bool(bad)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
