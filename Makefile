@@ -35,6 +35,8 @@ help:
 	@echo "make bench            the device against rdma_rxe, TCP and the machine's limits, with plots;"
 	@echo "                      OUT=directory for the results"
 	@echo "make bench-quick      its headline: rows with targets, in 3 minutes"
+	@echo "make cluster N=64     adapters in a simulated network: WORKLOAD=incast RANKS=2 OUT=directory"
+	@echo "                      CLUSTER=\"topology=fat-tree dcqcn=1\"; Documentation/clusters.rst"
 	@echo "make lint             checkpatch, sparse, W=1, coccinelle, clang-tidy, shellcheck"
 	@echo "make docs             the documentation as web pages and manual pages"
 	@echo "make qemu             QEMU with the device"
@@ -100,6 +102,10 @@ bench:
 bench-quick:
 	@$(BENCH) --quick
 
+cluster:
+	@scripts/cluster/cluster.py $(if $(N),--hosts $(N)) $(if $(WORKLOAD),--workload $(WORKLOAD)) \
+		$(if $(RANKS),--ranks $(RANKS)) $(if $(OUT),--out "$(OUT)") $(CLUSTER)
+
 lint:
 	@scripts/lint.sh
 
@@ -156,6 +162,6 @@ clean-buildroot distclean:
 	@scripts/build/clean-cache.sh $@
 
 .PHONY: help run shell lab lab-stop tour check check-quick check-full check-engine soak \
-	soak-guest bench bench-quick lint docs qemu image provider selftests packages oci \
+	soak-guest bench bench-quick cluster lint docs qemu image provider selftests packages oci \
 	export-linux export-qemu export-rdma-core modules modules_install clean clean-buildroot \
 	distclean

@@ -40,6 +40,14 @@ def line_rate():
     check(95 < rate < 98.5, f'{rate} Gbit/s of 100')
 
 
+def light_takes_time():
+    """A packet and its way: two cables, and at each it is behind its own bits."""
+    for delay in (1000, 20000):
+        run = simulator.run({'hosts': 2, 'topology': 'star', 'bytes': 4096, 'delay': delay})
+        took = run.values['time_ns'] - 2 * delay
+        check(2 * 4096 * 8 / 100 < took < 2 * 4250 * 8 / 100, f'{took} ns')
+
+
 def ranks_agree():
     digests = [simulator.run(ROUGH, ranks).values['digest'] for ranks in (1, 2, 4)]
     check(len(set(digests)) == 1, digests)
@@ -113,9 +121,9 @@ def nonsense_is_refused():
         raise AssertionError(options)
 
 
-TESTS = (all_come_through, line_rate, ranks_agree, hollow_agrees, loss_is_repaired,
-         pauses_avoid_loss, control_shortens_queues, grey_host, failures_are_found,
-         nonsense_is_refused)
+TESTS = (all_come_through, line_rate, light_takes_time, ranks_agree, hollow_agrees,
+         loss_is_repaired, pauses_avoid_loss, control_shortens_queues, grey_host,
+         failures_are_found, nonsense_is_refused)
 
 
 def main():

@@ -35,6 +35,7 @@ generate()
 	"$QHCA_TOP/scripts/docs/consumers.py" >"$1/consumers.inc"
 	mkdir "$1/plots"
 	run_step "plots" "$QHCA_TOP/scripts/bench/bench.py" --draw "$1/plots"
+	run_step "plots of clusters" "$QHCA_TOP/scripts/cluster/study.py" --draw "$1/plots"
 	run_step "tour" "$QHCA_TOP/scripts/docs/tour.py" --pages "$1"
 }
 

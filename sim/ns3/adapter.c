@@ -3,6 +3,8 @@
 #include "adapter.h"
 #include "harness/rc.h"
 
+#include <stdio.h>
+
 #define START       1000000u    /* the clock of machines that nobody watches */
 #define BLOCK_SHIFT 16          /* of memory that stands for a whole region */
 #define BLOCK       (1u << BLOCK_SHIFT)
@@ -87,6 +89,27 @@ static struct gmr folded(struct node *n, uint64_t block, uint32_t len)
     return mr;
 }
 
+/* Set what @text names. */
+static void choose(struct qhca_congestion *c, const char *text)
+{
+    static const char *const names[] = {
+#define QHCA_CC(id, name, min, max, initial) name,
+#include "qhca/congestion.def"
+    };
+    char name[64];
+    unsigned value, i;
+    int len;
+
+    for (; *text; text += len + (text[len] == ',')) {
+        REQUIRE(sscanf(text, "%63[^=]=%u%n", name, &value, &len) == 2);
+        for (i = 0; i < ARRAY_SIZE(names) && strcmp(names[i], name); i++) {
+            continue;
+        }
+        REQUIRE(i < ARRAY_SIZE(names));
+        c->value[i] = htole32(value);
+    }
+}
+
 static void control(struct guest *g, const struct adapter_config *cfg)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_CONGESTION) };
@@ -97,6 +120,7 @@ static void control(struct guest *g, const struct adapter_config *cfg)
 #include "qhca/congestion.def"
     c.value[QHCA_CC_NP_ENABLE] = c.value[QHCA_CC_RP_ENABLE] = htole32(1);
     c.value[QHCA_CC_RP_MAX_RATE] = htole32(cfg->mbit);
+    choose(&c, cfg->congestion);
     REQUIRE(guest_cmd_mbox(g, &cmd, &c, sizeof(c), NULL, 0, NULL) == QHCA_OK);
 }
 

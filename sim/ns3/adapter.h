@@ -36,6 +36,8 @@ struct adapter_ops {
  * @mbit: speed of their links, for congestion control
  * @mtu: path MTU, as in verbs (1: 256 to 5: 4096)
  * @dcqcn: congestion control is on
+ * @congestion: its parameters, by their names in devlink: NAME=VALUE,…; a name
+ *              that is not known ends the program
  * @timeout: local ACK timeout, 4.096 us * 2^@timeout
  * @retries: how often it may run out
  * @message: bytes of the longest message, at most 32 MiB
@@ -47,6 +49,7 @@ struct adapter_config {
     uint64_t seed;
     unsigned mbit, mtu;
     bool dcqcn;
+    const char *congestion;
     unsigned timeout, retries;
     uint32_t message;
     unsigned window;

@@ -26,7 +26,8 @@ struct Options
     TopologyConfig topology;
     SwitchConfig switches;
     adapter_config adapter = {};
-    std::string workload = "incast", out, red = "5:200:1", pfc = "0:0", grey;
+    std::string workload = "incast", out, red = "5:200:1", pfc = "0:0", grey,
+        congestion;
     uint64_t bytes = 1 << 20, seed = 1, width = 10000;
     double loss = 0, stop = 0;
     bool progress = false, mpi = false;
@@ -57,6 +58,8 @@ static void Parse(Options &o, int argc, char **argv)
     cmd.AddValue("timeout", "of ACKs, 4.096 us * 2^N", o.adapter.timeout);
     cmd.AddValue("retries", "after timeouts", o.adapter.retries);
     cmd.AddValue("dcqcn", "congestion control", o.adapter.dcqcn);
+    cmd.AddValue("congestion", "its parameters, as devlink has them: NAME=N,...",
+                 o.congestion);
     cmd.AddValue("hollow", "move a sample of what messages carry",
                  o.adapter.hollow);
     cmd.AddValue("red", "KMIN:KMAX:PERCENT of marks, KB; 0:0:0: none", o.red);
@@ -105,6 +108,7 @@ static void Derive(Options &o)
     o.switches.loss = static_cast<uint32_t>(o.loss * 10000);
     o.switches.seed = o.adapter.seed = o.seed;
     o.adapter.mbit = o.topology.mbit;
+    o.adapter.congestion = o.congestion.c_str();
 }
 
 static int Run(Options &o)
@@ -134,8 +138,12 @@ int main(int argc, char **argv)
     Options o;
     int status = 2;
 
-    /* Each mapping of its own for tables would use up what a process may have. */
+    /*
+     * Mappings of their own for tables would be more than a process may have. A
+     * heap that grows by no more than it needs does not clear them.
+     */
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TOP_PAD, 0);
     Time::SetResolution(Time::FS);
     GlobalValue::Bind("SchedulerType",
                       StringValue("ns3::PriorityQueueScheduler"));

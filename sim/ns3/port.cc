@@ -47,9 +47,10 @@ TypeId Cable::GetTypeId()
     return tid;
 }
 
-Cable::Cable(uint64_t delay)
-    : m_delay(NanoSeconds(delay))
+/* The constructor cannot do that: attributes get their defaults after it. */
+void Cable::SetDelay(uint64_t ns)
 {
+    m_delay = NanoSeconds(ns);
 }
 
 void Cable::Plug(Port *port)

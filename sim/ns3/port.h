@@ -30,7 +30,7 @@ class Cable : public ns3::Channel
 {
 public:
     static ns3::TypeId GetTypeId();
-    explicit Cable(uint64_t delay = 1000);
+    void SetDelay(uint64_t ns);
     void Plug(Port *port);
     Port *Other(const Port *port) const;
     uint64_t Delay() const;

@@ -87,8 +87,9 @@ uint32_t Topology::AddSwitch(const Route &route, uint32_t rank)
 
 void Topology::Connect(Ptr<Port> a, Ptr<Port> b)
 {
-    Ptr<Cable> cable = CreateObject<Cable>(m_cfg.delay);
+    Ptr<Cable> cable = CreateObject<Cable>();
 
+    cable->SetDelay(m_cfg.delay);
     a->Connect(cable);
     b->Connect(cable);
 }
