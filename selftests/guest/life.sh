@@ -29,6 +29,7 @@ flap     the PCI driver is unbound while the cable is pulled and put back
 rdma     the RDMA driver is unbound
 modules  both modules are removed
 plug     the card is pulled and plugged in
+zeroed   the card forgets where its BARs are, and is found again
 server   the process that has the device is killed, and another one started
 off      the slot goes off while CPUs access the card, which is plugged in again
 carrier  the cable is pulled

@@ -68,6 +68,20 @@ life_stuck()
 	life_start && life_is_up && return $rc
 }
 
+# What a reset through sysfs leaves if it meets Linux adding the function: pci_bus_add_device()
+# saves the registers without the lock of the device, and so what the reset has cleared, which the
+# reset restores. Linux believes that the BARs are where it has put them.
+life_zeroed()
+{
+	local bar rc=0 driver=/sys/bus/pci/drivers/qhca
+	echo "$QHCA_FUNCTION" >$driver/unbind && setpci -s "$QHCA_FUNCTION" COMMAND=0 || rc=1
+	for bar in 0 1 2 3 4 5; do
+		setpci -s "$QHCA_FUNCTION" "BASE_ADDRESS_$bar=0" || rc=1
+	done
+	! echo "$QHCA_FUNCTION" >$driver/bind || rc=1
+	until_true "$LIFE_PATIENCE" life_mended && return $rc
+}
+
 # Orders and questions that may come at any time, from anybody. All may fail but must end. An
 # answer of the host gets lost while the machine sleeps, so these two are not at a time.
 # shellcheck disable=SC2016 # life_storm expands them
@@ -108,7 +122,9 @@ life_mended()
 {
 	local dir=/sys/bus/pci/devices/$QHCA_FUNCTION
 	[ -e "$dir" ] || echo 1 >/sys/bus/pci/rescan
-	[ -e "$dir/driver" ] || echo "$QHCA_FUNCTION" >/sys/bus/pci/drivers/qhca/bind
+	# See life_zeroed(): only being found again gives it addresses.
+	[ -e "$dir/driver" ] || echo "$QHCA_FUNCTION" >/sys/bus/pci/drivers/qhca/bind ||
+		{ echo 1 >"$dir/remove" && echo 1 >/sys/bus/pci/rescan; }
 	compgen -G "/sys/bus/auxiliary/drivers/qhca_ib.rdma/qhca.rdma.*" || device_reset
 	life_runs || life_start
 	life_runs && device_recovers false && life_grace "$LIFE_GRACE" &&

@@ -107,7 +107,8 @@ static enum qhca_counter not_taken(const struct vhca_qp *qp,
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
     bool response = info->flags & OPF_RESPONSE;
 
-    if (info->op == OP_CNP && p->dest_qp == qp->qpn) {
+    if (info->op == OP_CNP && p->dest_qp == qp->qpn &&
+        !vhca_qp_is(qp, QHCA_RAW)) {
         if (p->payload_len != CNP_LEN || p->pad) {
             return QHCA_CNT_RX_MALFORMED;
         }
