@@ -95,7 +95,8 @@ static bool to_spare(struct guest *g)
         g->spare = qhca_engine_new(&e->cfg, &guest_ops, g);
         REQUIRE(g->spare);
     }
-    g->spare->cfg.frames = e->cfg.frames;       /* tests change it */
+    g->spare->cfg.frames = e->cfg.frames;       /* tests change these */
+    g->spare->cfg.timer_slack = e->cfg.timer_slack;
     ok = qhca_engine_load(g->spare, now, state, len, why, sizeof(why));
     heap_use(before);
     if (!ok) {
