@@ -55,6 +55,9 @@ void vhca_gate_charge(struct qhca_engine *e, struct vhca_gate *g,
 {
     uint64_t bits = 8 * (uint64_t)bytes;
 
+    if (!vhca_cc(e, QHCA_CC_RP_ENABLE)) {
+        memset(&g->rp, 0, sizeof(g->rp));
+    }
     vhca_rp_catch_up(e, &g->rp);
     vhca_rp_sent(e, &g->rp, bytes);
     kbit = vhca_lower_rate(kbit, g->rp.rate);

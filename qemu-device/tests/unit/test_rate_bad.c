@@ -82,6 +82,30 @@ static void test_forged(void)
     CHECK_EQ(counter(g, QHCA_CNT_RP_CNP_HANDLED), 0);
 }
 
+/* ---- parameters ---- */
+
+/* Without RP_ENABLE nothing is left of what notifications have done. */
+static void test_switched_off(void)
+{
+    struct roce_packet p;
+
+    start_type(QHCA_QPT_RC);
+    set_param(QHCA_CC_RP_ENABLE, 1);
+    set_param(QHCA_CC_RP_MIN_CUT, 0);
+    set_param(QHCA_CC_RP_TIME, 131071);
+    p = peer_packet(&qp, ROCE_CNP, 0);
+    for (unsigned i = 0; i < 50; i++) {
+        notify(&qp, &p);
+    }
+    CHECK_EQ(q_of(&qp)->gate.rp.rate, 10000);
+    post(QHCA_WR_RDMA_WRITE, 4 * 1024);
+    CHECK_EQ(peer_drain(&qp), 1);
+    set_param(QHCA_CC_RP_ENABLE, 0);
+    guest_advance(g, 1000000);
+    CHECK_EQ(peer_drain(&qp), 3);
+    CHECK_EQ(q_of(&qp)->gate.rp.rate, 0);
+}
+
 /* ---- time ---- */
 
 /* A machine that has slept for years owes its QPs no packets. */
@@ -183,6 +207,7 @@ static void test_many(void)
 static const struct test tests[] = {
     { "E-041 a QP without a peer", test_raw },
     { "E-041 notifications of strangers", test_forged },
+    { "the reaction point is switched off", test_switched_off },
     { "years later", test_asleep },
     { "the longest wait", test_longest },
     { "many QPs", test_many },
