@@ -71,6 +71,9 @@ static const struct vhca_snap_field rp_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct vhca_rp, 48);
 
+/* No packet closes a gate for longer: 70,000 bytes take as much at 1 kbit/s. */
+#define GATE_MAX_NS     (70000ull * 8 * 1000000)
+
 /* Walk over a time that has passed. */
 static uint64_t walk_past(struct vhca_snap *s, const char *field, uint64_t t)
 {
@@ -86,13 +89,23 @@ static const struct vhca_snap_field gate_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct vhca_gate, 104);
 
+/* Walk over a time that is at most @most away. */
+static uint64_t walk_near(struct vhca_snap *s, const char *field, uint64_t t,
+                          uint64_t most)
+{
+    t = vhca_snap_time(s, field, t);
+    vhca_snap_check(s, t <= s->e->now + most, field);
+    return t;
+}
+
 void vhca_gate_walk(struct vhca_snap *s, struct vhca_gate *g)
 {
     struct vhca_rp *rp = &g->rp;
 
     vhca_snap_fields(s, gate_fields, g);
-    g->next = vhca_snap_time(s, "next", g->next);
-    g->quiet = vhca_snap_time(s, "quiet", g->quiet);
+    g->next = walk_near(s, "gate.next", g->next, GATE_MAX_NS);
+    g->quiet = walk_near(s, "gate.quiet", g->quiet,
+                         VHCA_CC_US * params[QHCA_CC_NP_MIN_TIME].max);
     vhca_snap_fields(s, rp_fields, rp);
     if (rp->rate && !s->bad) {
         rp->timed = walk_past(s, "timed", rp->timed);

@@ -101,6 +101,13 @@ static bool queues_ok(const struct vhca_qp *qp)
            (qp->state != QHCA_QPS_RESET || qp->rq.pi == qp->rq.ci);
 }
 
+/* Whether it has a peer that it may owe a notification, sent or given up. */
+static bool may_notify(const struct vhca_qp *qp)
+{
+    return !vhca_qp_is(qp, QHCA_DATAGRAM | QHCA_RAW) &&
+           qp->state >= QHCA_QPS_RTR;
+}
+
 static void walk_parts(struct vhca_snap *s, struct vhca_qp *qp)
 {
     vhca_snap_fields(s, qp_fields, qp);
@@ -129,7 +136,7 @@ static void walk_parts(struct vhca_snap *s, struct vhca_qp *qp)
     }
     if (!s->bad && s->version >= QHCA_SNAP_RATES) {
         vhca_gate_walk(s, &qp->gate);
-        qp->rated = vhca_qp_rated(s->e, qp);
+        vhca_snap_check(s, !qp->gate.cnp_owed || may_notify(qp), "cnp_owed");
     }
 }
 
@@ -302,6 +309,10 @@ void vhca_qps_check_timers(struct vhca_snap *s)
         vhca_snap_check(s, vhca_requester_timer_ok(qp), "timer of a QP");
         vhca_snap_check(s, !qp->gate.timer.pos || may_send(qp),
                         "gate of a QP");
+        if (s->load) {
+            qp->rated = vhca_qp_rated(s->e, qp);
+        }
+        vhca_snap_check(s, qp->rated || !vhca_qp_rated(s->e, qp), "rated");
     }
     vhca_table_each(&s->e->events->cq, cq) {
         vhca_snap_check(s, !cq->timer.pos == !cq->held, "timer of a CQ");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Rates and notifications where somebody means harm: strangers on the network,
- * parameters that change under load.
+ * parameters that change under load, saved states with edited gates.
  */
+#include "harness/fields.h"
 #include "harness/flows.h"
 #include "harness/scripted.h"
 #include "harness/snapshot.h"
@@ -127,6 +128,61 @@ static void test_asleep(void)
 
 /* ---- saved states ---- */
 
+/* Loads a state with one field of the transport edited. */
+static bool loads(const char *name, uint64_t value, uint8_t how)
+{
+    struct field_edit edit = {
+        .which = fields_find(g, "transport", name, 0), .how = how,
+        .value = value,
+    };
+    size_t len;
+    uint8_t *state = fields_save(g, &edit, 1, &len);
+
+    return snapshot_load(g, state, len);
+}
+
+/* Who has no peer, or has not started, has nobody to notify. */
+static void test_owed(void)
+{
+    static const uint8_t types[] = { QHCA_QPT_UD, QHCA_QPT_RAW };
+
+    for (unsigned t = 0; t < ARRAY_SIZE(types); t++) {
+        if (types[t] == QHCA_QPT_RAW) {
+            start_node();
+            qp = flow_qp(&node);
+        } else {
+            start_type(types[t]);
+        }
+        CHECK(!loads("cnp_owed", 1, FIELD_SET));
+        CHECK(strstr(snapshot_why(), "cnp_owed"));
+    }
+    for (unsigned state = QHCA_QPS_RESET; state <= QHCA_QPS_RTS; state++) {
+        start_in(&RC_OPTS, state);
+        CHECK_EQ(loads("cnp_owed", 1, FIELD_SET), state >= QHCA_QPS_RTR);
+    }
+}
+
+/* No packet costs as much as to close the gate for longer. */
+static void test_far_times(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t most;
+    } rows[] = {
+        { "gate.next", 70000ull * 8 * 1000000 }, { "gate.quiet", 4095000 },
+    };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+        start_alone(&RC_OPTS);
+        q_of(&qp)->gate.next = q_of(&qp)->gate.quiet = g->e->now;
+        CHECK(loads(rows[i].name, rows[i].most, FIELD_ADD));
+        start_alone(&RC_OPTS);
+        q_of(&qp)->gate.next = q_of(&qp)->gate.quiet = g->e->now;
+        CHECK(!loads(rows[i].name, rows[i].most + 1000000000000ull, FIELD_ADD));
+        CHECK(strstr(snapshot_why(), rows[i].name));
+    }
+}
+
 /* The longest that a gate can be closed can be saved. */
 static void test_longest(void)
 {
@@ -209,6 +265,8 @@ static const struct test tests[] = {
     { "E-041 notifications of strangers", test_forged },
     { "the reaction point is switched off", test_switched_off },
     { "years later", test_asleep },
+    { "a notification that nobody can owe", test_owed },
+    { "times too far away", test_far_times },
     { "the longest wait", test_longest },
     { "many QPs", test_many },
 };
