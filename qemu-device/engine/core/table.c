@@ -29,10 +29,13 @@ bool vhca_table_init(struct vhca_table *t, struct qhca_engine *e, uint32_t max)
     t->e = e;
     /* In one piece, which the host provides page by page as it is touched. */
     t->slot = calloc(size / WAYS, BUCKET);
+    if (!t->slot) {
+        return false;
+    }
     t->number = (uint32_t *)(t->slot + size);
     t->freed = t->number + size;
     t->known = (bool *)(t->freed + size);
-    return t->slot;
+    return true;
 }
 
 void vhca_table_free(struct vhca_table *t)
