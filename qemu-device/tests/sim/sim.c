@@ -219,6 +219,7 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
         strike(s, q);
     }
     sim_pages_steal(s);
+    sim_rates_change(s, q);
     for (unsigned i = 0; i < s->num_qps; i++) {
         q = &s->qp[i];
         if (!sim_rand(s, 3)) {

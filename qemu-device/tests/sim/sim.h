@@ -41,6 +41,8 @@ enum sim_event {
     SIM_SAW_BAD_RECV,           /* a message meets a bad receive WQE */
     SIM_SAW_COMP,               /* a CQE has raised an event */
     SIM_SAW_FAULT,              /* a page fault has been answered */
+    SIM_SAW_GATE,               /* a QP waits because of its rate */
+    SIM_SAW_SLOWED,             /* a notification has slowed a QP down */
     SIM_EVENTS
 };
 
@@ -146,6 +148,7 @@ enum {
     SIM_STREAM_BOTH = SIM_STREAM_PAIR + SIM_MAX_PAIRS,
     SIM_STREAM_NODES,
     SIM_STREAM_PAGES,
+    SIM_STREAM_RATES,           /* and one for each of SIM_MAX_NODES */
 };
 
 #define SIM_MAX_KEYS    256
@@ -196,6 +199,8 @@ struct sim {
     bool frames;                /* packets are frames in this play */
     bool ruled;                 /* there is a fault rule */
     bool lossy;                 /* the rule loses or delays packets */
+    bool rated;                 /* QPs have rates */
+    bool marked;                /* packets are sent with marks */
     bool paged;                 /* the regions are of type ODP */
     bool prompt;                /* page faults are answered at once */
     struct odp odp[SIM_MAX_NODES];
@@ -361,6 +366,17 @@ void sim_pages_event(struct sim *s, struct node *n, uint32_t qpn);
 void sim_pages_steal(struct sim *s);
 /* From now on page faults are answered at once. */
 void sim_pages_prompt(struct sim *s);
+
+/* ---- sim_rates.c ---- */
+
+/* Decides whether the QPs of this schedule have rates. */
+void sim_rates_draw(struct sim *s);
+/* If so, sets the parameters of node @i. */
+void sim_rates_port(struct sim *s, unsigned i);
+/* Gives a QP in RTS its rates. */
+void sim_rates_qp(struct sim *s, struct sim_qp *q);
+/* Perhaps changes the limit of a QP. */
+void sim_rates_change(struct sim *s, struct sim_qp *q);
 
 /* ---- sim_arm.c ---- */
 

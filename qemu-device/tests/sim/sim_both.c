@@ -52,14 +52,14 @@ struct guest *sim_both_machine(struct sim *s, unsigned i)
 }
 
 /*
- * How long two devices, or one with limits or page faults, take depends on the
- * path of the packets. QPs then wait long for a receive WR, or before they send
- * again.
+ * How long two devices, or one with limits, rates or page faults, take depends
+ * on the path of the packets. QPs then wait long for a receive WR, or before
+ * they send again.
  */
 bool sim_both_slow(const struct sim *s)
 {
     return s->node[0].g->limited ||
-           (s->seen && (s->num_nodes > 1 || s->paged));
+           (s->seen && (s->num_nodes > 1 || s->paged || s->rated));
 }
 
 static const struct vhca_requester *requester(const struct sim_qp *q)
@@ -230,6 +230,12 @@ static void forget(const struct sim *s, uint64_t *cnt)
          */
         cnt[QHCA_CNT_RX_DUPLICATE] = 0;
     }
+    if (s->marked) {
+        cnt[QHCA_CNT_NP_CNP_SENT] = 0;
+        cnt[QHCA_CNT_RP_CNP_HANDLED] = cnt[QHCA_CNT_RP_CNP_IGNORED] = 0;
+        /* Fewer ACKs are sent, and marked, if packets cross. */
+        cnt[QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS] = 0;
+    }
     if (sim_both_slow(s)) {
         /* How often a sender tries again depends on time. */
         cnt[QHCA_CNT_TX_RNR_NAK] = 0;
@@ -251,7 +257,8 @@ void sim_see_end(struct sim *s)
     for (unsigned i = 0; i < s->num_nodes; i++) {
         forget(s, s->seen->cnt[i]);
     }
-    if (s->lossy) {
-        seen_no_packets(s->seen);   /* a loss is noticed sooner or later */
+    if (s->lossy || s->marked) {
+        /* A loss is noticed, and a notification due, sooner or later. */
+        seen_no_packets(s->seen);
     }
 }

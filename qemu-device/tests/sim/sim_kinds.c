@@ -18,7 +18,8 @@ const char *const sim_kind_name[SIM_KINDS] = {
 #define SAW(event)      (1u << SIM_SAW_##event)
 
 const unsigned sim_must_see[SIM_KINDS] = {
-    [SIM_PLAIN] = SAW(COMP) | SAW(FAULT),
+    [SIM_PLAIN] = SAW(COMP) | SAW(FAULT) | SAW(GATE) |
+                  SAW(SLOWED),
     [SIM_DRAIN] = SAW(SQD) | SAW(DRAINING) | SAW(DRAINED) | SAW(RESUMED),
     [SIM_PRESSURE] = SAW(REFUSED),
     [SIM_CUT] = SAW(STRIKE) | SAW(ERROR) | SAW(FLUSH),
@@ -42,4 +43,6 @@ const char *const sim_event_name[SIM_EVENTS] = {
     [SIM_SAW_BAD_RECV] = "a bad receive WQE",
     [SIM_SAW_COMP] = "an event of a CQ",
     [SIM_SAW_FAULT] = "a page fault",
+    [SIM_SAW_GATE] = "a closed gate",
+    [SIM_SAW_SLOWED] = "a lower rate",
 };

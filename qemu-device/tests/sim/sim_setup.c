@@ -47,6 +47,7 @@ static void recycle(struct sim *s, unsigned i)
                       QHCA_ACCESS_MW_BIND);
     s->used[i] = 0;
     sim_pages_setup(s, i);
+    sim_rates_port(s, i);
 }
 
 static void setup_net(struct sim *s)
@@ -140,6 +141,8 @@ static void setup_pair(struct sim *s, unsigned i)
     }
     b->q = rc_create(nb, &o);
     rc_connect(&a->q, &b->q);
+    sim_rates_qp(s, a);
+    sim_rates_qp(s, b);
     if (sim_shares_rq(b)) {
         b->model = &sim_srq;
     }
@@ -166,6 +169,7 @@ void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)
     s->num_nodes = s->seen ? sim_both_nodes(s) :
                              1 + sim_rand(s, SIM_MAX_NODES);
     sim_pages_draw(s);
+    sim_rates_draw(s);
     s->net->one_place = s->seen || !(seed >> 3 & 3);
     for (unsigned i = 0; i < s->num_nodes; i++) {
         recycle(s, i);

@@ -8,8 +8,6 @@
 #include "harness/scripted.h"
 #include "harness/snapshot.h"
 
-#define PSN     0x222222u       /* rq_psn of RC_OPTS */
-#define CE      3
 #define SECOND  1000000000ull
 
 static int set_rate(struct rc_qp *q, uint32_t kbit)

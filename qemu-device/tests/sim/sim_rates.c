@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca simulator: rates. Some schedules have QPs with limits, which change
+ * meanwhile, static rates, and packets that are sent with the mark of a busy
+ * network, which slow their senders down. All rates are high enough for a
+ * response to come in time.
+ */
+#include "sim.h"
+
+#define MIN_MBIT    2000u
+
+void sim_rates_draw(struct sim *s)
+{
+    uint64_t rng = s->rng;
+
+    sim_stream(s, SIM_STREAM_RATES);
+    /*
+     * Where plays are compared, what has been done when something fails must
+     * not depend on when packets leave.
+     */
+    s->rated = !sim_rand(s, 4) &&
+               !(s->seen && (s->kind >= SIM_CUT || sim_drains(s->kind)));
+    s->marked = s->rated && sim_rand(s, 2);
+    s->rng = rng;
+}
+
+static uint32_t some_rate(struct sim *s)
+{
+    return 1000 * (MIN_MBIT + sim_rand(s, 30000));
+}
+
+/* Parameters with which notifications cut often, and rates grow again. */
+void sim_rates_port(struct sim *s, unsigned i)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_CONGESTION) };
+    struct guest *g = s->node[i].g;
+    uint64_t rng = s->rng;
+    struct qhca_congestion c;
+    uint32_t value[QHCA_CC_MAX];
+
+    if (!s->marked) {
+        return;
+    }
+    sim_stream(s, SIM_STREAM_RATES + 1 + i);
+    memcpy(value, g->e->congestion->value, sizeof(value));
+    value[QHCA_CC_NP_ENABLE] = value[QHCA_CC_RP_ENABLE] = 1;
+    value[QHCA_CC_NP_MIN_TIME] = sim_rand(s, 20);
+    value[QHCA_CC_RP_MIN_CUT] = sim_rand(s, 5);
+    value[QHCA_CC_RP_TIME] = 1 + sim_rand(s, 200);
+    value[QHCA_CC_RP_BYTES] = 65536 + sim_rand(s, 65536);
+    value[QHCA_CC_RP_MIN_RATE] = MIN_MBIT;
+    for (unsigned j = 0; j < QHCA_CC_MAX; j++) {
+        c.value[j] = htole32(value[j]);
+    }
+    CHECK_EQ(guest_cmd_mbox(g, &cmd, &c, sizeof(c), NULL, 0, NULL), QHCA_OK);
+    s->rng = rng;
+}
+
+static int set_rate(struct sim *s, struct sim_qp *q)
+{
+    struct qhca_qp_attr a = { 0 };
+
+    a.rate_limit = htole32(sim_rand(s, 4) ? some_rate(s) : 0);
+    return rc_modify(&q->q, &a, QHCA_QP_RATE_LIMIT);
+}
+
+void sim_rates_qp(struct sim *s, struct sim_qp *q)
+{
+    static const uint8_t static_rates[] = { 0, 0, 2, 3, 5, 6 };
+    struct vhca_qp *v = vhca_qp_get(q->q.n->g->e, q->q.qpn);
+    uint8_t rate, mark;
+
+    if (!s->rated) {
+        return;
+    }
+    rate = static_rates[sim_rand(s, ARRAY_SIZE(static_rates))];
+    mark = s->marked && sim_rand(s, 2) ? IP_ECN_CE : 0;
+    if (!vhca_qp_is(v, QHCA_DATAGRAM)) {
+        v->attr.av.static_rate = rate;
+        v->attr.av.tclass = mark;
+    }
+    CHECK_EQ(set_rate(s, q), QHCA_OK);
+}
+
+/* Perhaps changes the limit of a QP, whether or not it waits. */
+void sim_rates_change(struct sim *s, struct sim_qp *q)
+{
+    const struct vhca_qp *v;
+
+    if (!s->rated || q->gone) {
+        return;
+    }
+    v = vhca_qp_get(q->q.n->g->e, q->q.qpn);
+    s->saw[SIM_SAW_GATE] += vhca_gate_waits(&v->gate);
+    s->saw[SIM_SAW_SLOWED] += v->gate.rp.rate != 0;
+    if (!sim_rand(s, 10)) {
+        CHECK_EQ(set_rate(s, q),
+                 v->state == QHCA_QPS_RTS ? QHCA_OK : QHCA_ERR_STATE);
+    }
+}
