@@ -237,6 +237,7 @@ static void random_frame(struct fuzz *f)
     if (!(roce_opcode(p.opcode)->flags & OPF_PAYLOAD) && !one_in(f, 10)) {
         p.payload_len = 0;
     }
+    fuzz_congest(f, &p);
     len = roce_finish(&p, frame);
     while (one_in(f, 3)) {
         frame[rnd(f, len)] ^= (uint8_t)(1u << rnd(f, 8));
@@ -253,7 +254,11 @@ static void random_trouble(struct fuzz *f)
 {
     struct guest *g = f->n.g;
 
-    switch (rnd(f, 8)) {
+    switch (rnd(f, 10)) {
+    case 8:
+    case 9:
+        fuzz_rate(f, one_in(f, 2) ? &f->a : &f->b);
+        break;
     case 0:
         g->bad_from = RAM_BASE + rnd(f, g->brk - RAM_BASE);
         g->bad_to = g->bad_from + (1ull << rnd(f, 14));

@@ -64,4 +64,13 @@ void fuzz_raw_wr(struct fuzz *f, const struct rc_qp *q, struct rc_wr *wr);
  */
 void fuzz_session(struct fuzz *f, unsigned steps);
 
+/* ---- fuzz_rates.c ---- */
+
+/* Fills the mailbox of SET_CONGESTION with valid parameters. */
+void fuzz_fill_congestion(struct fuzz *f, struct qhca_congestion *c);
+/* Gives the QP another limit of its rate. */
+void fuzz_rate(struct fuzz *f, const struct rc_qp *q);
+/* Perhaps marks the packet @p, or makes a notification of it. */
+void fuzz_congest(struct fuzz *f, struct roce_packet *p);
+
 #endif /* QHCA_TESTS_FUZZ_H */

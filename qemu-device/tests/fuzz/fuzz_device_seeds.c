@@ -74,6 +74,12 @@ static void fill_body(struct qhca_cmd *c, struct qhca_create_qp *qp)
     }
 }
 
+#define QHCA_CC(id, name, min, max, value)  value,
+/* As after a reset, for a host that is little-endian. */
+static const uint32_t congestion[] = {
+#include "qhca/congestion.def"
+};
+
 /* Each command, after some that create the objects it names. */
 static size_t command_seed(unsigned n, uint8_t *data)
 {
@@ -101,6 +107,8 @@ static size_t command_seed(unsigned n, uint8_t *data)
             image.c.reg_mr.type = QHCA_MR_ODP;
         } else if (opcode == QHCA_CMD_SET_PAGES) {
             image.qp.sq.addr = htole64(ODP_ALL);    /* the first page */
+        } else if (opcode == QHCA_CMD_SET_CONGESTION) {
+            memcpy(&image.qp, &congestion, sizeof(congestion));
         }
         len += put(data + len, DEVICE_COMMAND,
                    DEVICE_FIX_ALL & ~DEVICE_FIX_OPCODE, 0, &image,

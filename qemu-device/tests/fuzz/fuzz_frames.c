@@ -238,6 +238,7 @@ static void begin(struct target *t, uint8_t cfg)
         QHCA_QPT_RC, QHCA_QPT_UC, QHCA_QPT_RC, QHCA_QPT_UD,
         QHCA_QPT_XRC_TGT, QHCA_QPT_XRC_INI,
     };
+    struct qhca_qp_attr slow = { .rate_limit = htole32(1000000) };
     struct rc_opts o = RC_OPTS;
     struct qhca_rss rss;
     unsigned i;
@@ -261,6 +262,10 @@ static void begin(struct target *t, uint8_t cfg)
         t->qp[i] = rc_create(&t->n, &o);
         rc_set_peer(&t->qp[i], &t->peer, 0x77 + i);
         rc_bring_up(&t->qp[i], i == 2 ? QHCA_QPS_RTR : QHCA_QPS_RTS);
+    }
+    if (cfg & FRAMES_CFG_RATES) {
+        congestion_on(t->n.g);
+        REQUIRE(!rc_modify(&t->qp[0], &slow, QHCA_QP_RATE_LIMIT));
     }
     rss = eth_rss_even(2);
     for (i = 0; i < 2; i++) {

@@ -20,7 +20,8 @@
 #define FRAMES_CFG_SMALL    0x04    /* path MTU 256, port MTU 1500 */
 #define FRAMES_CFG_PROMISC  0x08
 #define FRAMES_CFG_RACE     0x10    /* memory changes after it is read */
-#define FRAMES_CFG_ALL      0x1f
+#define FRAMES_CFG_RATES    0x20    /* marks are answered, and QPs paced */
+#define FRAMES_CFG_ALL      0x3f
 
 enum frames_kind {
     FRAMES_FRAME, FRAMES_RECV, FRAMES_SEND, FRAMES_TIME, FRAMES_KINDS

@@ -63,7 +63,7 @@ static size_t opcode_seed(uint8_t cfg, uint8_t opcode, uint8_t *data)
     if (info->op == OP_ATOMIC_WRITE) {
         payload = 8;
     }
-    data[n++] = cfg;
+    data[n++] = cfg | (info->op == OP_CNP ? FRAMES_CFG_RATES : 0);
     n += put_rec(data + n, FRAMES_RECV, 0, qp, NULL, 5000);
     for (kind = 0; kind < 7 && info->flags & OPF_RESPONSE; kind++) {
         n += put_rec(data + n, FRAMES_SEND, 0, (uint8_t)(kind << 4 | qp), NULL,
@@ -115,7 +115,8 @@ static const struct {
     uint8_t off, len;
 } fields[] = {
     { 0, 6 }, { 12, 2 },                                    /* Ethernet */
-    { 14, 1 }, { 16, 2 }, { 20, 2 }, { 23, 1 }, { 30, 4 },  /* IPv4 */
+    { 14, 1 }, { 15, 1 }, { 16, 2 }, { 20, 2 }, { 23, 1 },  /* IPv4 */
+    { 30, 4 },
     { 36, 2 }, { 38, 2 },                                   /* UDP */
     { 42, 1 }, { 43, 1 }, { 44, 2 }, { 47, 3 }, { 50, 1 }, { 51, 3 }, /* BTH */
     { 54, 8 }, { 54, 1 }, { 57, 1 }, { 58, 4 }, { 62, 4 },  /* FETH, RETH … */

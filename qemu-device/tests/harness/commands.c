@@ -150,3 +150,15 @@ uint32_t guest_create(struct guest *g, struct qhca_cmd *cmd)
     REQUIRE(status == QHCA_OK);
     return obj;
 }
+
+void congestion_on(struct guest *g)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_CONGESTION) };
+    struct qhca_congestion c;
+
+    for (unsigned i = 0; i < QHCA_CC_MAX; i++) {
+        c.value[i] = htole32(g->e->congestion->value[i]);
+    }
+    c.value[QHCA_CC_NP_ENABLE] = c.value[QHCA_CC_RP_ENABLE] = htole32(1);
+    REQUIRE(guest_cmd_mbox(g, &cmd, &c, sizeof(c), NULL, 0, NULL) == QHCA_OK);
+}

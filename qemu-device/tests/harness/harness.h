@@ -247,6 +247,8 @@ struct gmr mr_create(struct guest *g, uint32_t pdn, uint64_t len,
 extern const uint8_t test_mac[6];
 void port_enable(struct guest *g, const uint8_t *mac, unsigned flags,
                  uint32_t mtu);
+/* The port answers marks with notifications, which slow its QPs down. */
+void congestion_on(struct guest *g);
 /* ALLOW_GID; returns its status. */
 int gid_allow(struct guest *g, unsigned page, unsigned index, unsigned allow);
 /* SET_GID; @gid NULL: the entry becomes invalid. Returns its status. */

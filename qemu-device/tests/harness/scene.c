@@ -122,6 +122,46 @@ static void add_flows(void)
                       &(struct qhca_page_fault) { 0 }));
 }
 
+static struct rc_qp slow[2];
+
+/* QPs whose gates are closed, by a limit and by a notification. */
+static void add_rates(void)
+{
+    struct qhca_qp_attr a = { .rate_limit = htole32(5000) };
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    congestion_on(g);
+    for (unsigned i = 0; i < 2; i++) {
+        struct rc_wr wr;
+
+        slow[i] = rc_scripted(&node, &o, &far);
+        if (i) {
+            p = peer_packet(&slow[i], ROCE_CNP, 0);
+            p.ackreq = false;
+            peer_inject(&slow[i], &p, guest_ptr(g, node.mr.addr, CNP_LEN),
+                        CNP_LEN);
+        } else {
+            REQUIRE(!rc_modify(&slow[i], &a, QHCA_QP_RATE_LIMIT));
+        }
+        wr = rc_wr(&slow[i], QHCA_WR_RDMA_WRITE, 0, 5000);
+        rc_post(&slow[i], &wr);
+        REQUIRE(vhca_qp_get(g->e, slow[i].qpn)->gate.timer.pos);
+    }
+}
+
+/* Both owe a notification, which does not leave while the network is full. */
+static void mark_some(void)
+{
+    struct roce_packet p;
+
+    for (unsigned i = 0; i < 2; i++) {
+        p = peer_packet(&slow[i], RC_WRITE_ONLY, RCV);
+        p.tclass = IP_ECN_CE;
+        peer_inject(&slow[i], &p, NULL, 0);
+    }
+}
+
 /* Starts WRs of all kinds; acknowledges some of their packets. */
 static void send_half(struct rc_qp *q)
 {
@@ -230,6 +270,7 @@ void scene_start(void)
     add_member();
     add_pages();
     add_flows();
+    add_rates();
     count_for(&qp);
     /* Moderation delays the event of the first CQE: a timer runs. */
     CHECK_EQ(cq_moderate(&qp.scq, 100, 60000), QHCA_OK);
@@ -237,6 +278,7 @@ void scene_start(void)
     send_half(&qp);
     use_eth();
     receive_half(&qp);
+    mark_some();
     fill_events();
 }
 
