@@ -129,6 +129,8 @@ static const QHCALie qhca_lies[] = {
     REG("cmd-busy", CMD_TIMEOUT, 0),
     REG_COUNT("cmd-busy", CMD_PROGRESS),
 
+    CMD("cc-refused", SET_CONGESTION, status, SET, QHCA_ERR_PARAM),
+
     CMD("flow-number", CREATE_FLOW, obj, SET, 0),
     CMD("flow-kept", DESTROY_FLOW, status, SET, QHCA_ERR_BUSY),
     CMD("spread-number", CREATE_SPREAD, obj, SET, 1 << 24),

@@ -35,6 +35,7 @@ reg-small              | bind  | all 0          |
 reg-huge               | bind  | all 0          |
 limits-huge            | bind  | all 0          |
 limits-no-caps         | bind  | mr -95         |
+cc-refused             | bind  | bind 1         | parameters of congestion control: -22
 reg-stopped            | none  |                | device failed: it has stopped
 reg-gone               | none  |                | device failed: it is gone
 cmd-opcode             | verbs | pd -5          | device failed: a command completion makes no sense

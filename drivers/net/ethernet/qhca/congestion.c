@@ -97,7 +97,14 @@ void qhca_cc_init(struct qhca_dev *dev)
  */
 int qhca_cc_restore(struct qhca_dev *dev)
 {
-	return qhca_cc_offered(dev) ? qhca_cc_send(dev) : 0;
+	int ret;
+
+	if (!qhca_cc_offered(dev))
+		return 0;
+	ret = qhca_cc_send(dev);
+	if (ret)
+		dev_err(&dev->pdev->dev, "parameters of congestion control: %d\n", ret);
+	return ret;
 }
 
 /**
