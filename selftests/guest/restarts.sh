@@ -97,6 +97,7 @@ ip link set $QHCA_IF down
 ip link set $QHCA_IF up
 ethtool -S $QHCA_IF
 ethtool -G $QHCA_IF rx 256
+devlink dev param set pci/$QHCA_FUNCTION name rp_enable value $((RANDOM % 2)) cmode runtime
 devlink health dump show pci/$QHCA_FUNCTION reporter hca
 devlink dev info
 rdma -dd resource show
