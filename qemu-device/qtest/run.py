@@ -26,7 +26,8 @@ sys.path.insert(0, HERE)
 MODULES = ("test_pci", "test_regs", "test_cmd", "test_fatal", "test_life", "test_unplug",
            "test_net", "test_rc", "test_dm", "test_dma", "test_limits", "test_faults",
            "test_capture", "test_trace", "test_fuzz", "test_fuzz_machine",
-           "test_migrate", "test_migrate_dm", "test_migrate_odp", "test_doc", "test_manual",
+           "test_migrate", "test_migrate_dm", "test_migrate_odp", "test_migrate_rate",
+           "test_doc", "test_manual",
            "test_server", "test_server_aggregate", "test_server_fuzz", "test_server_hostile",
            "test_server_life", "test_server_line",
            "test_server_sandbox")
