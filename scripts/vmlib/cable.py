@@ -10,6 +10,8 @@ from .session import die_with_parent
 
 KINDS = ('stream', 'dgram', 'udp', 'hub', 'bridge:NAME')
 ONLY_TWO = ('stream', 'dgram', 'udp')
+# Between two functions of one machine.
+INSIDE = 'hubport,hubid=0'
 
 
 def known(kind):
