@@ -58,6 +58,7 @@ frames         | one  | full             | variants | one_guest 2400 --device-ar
 kernel-6.1     | one  | full             | kernels  | other_kernel 6.1
 kernel-7       | one  | full             | kernels  | other_kernel 7
 arm64          | one  | full             | kernels  | one_guest 3600 --arm64 --device-arg guest-faults=on -- kselftest uars doorbell ten_steps
+net-tests      | one  | full             | kernels  | net_tests
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
 life-debug     | one  | full             | debug    | debugged --debug-kernel --env LIFE_CYCLES=3 --env LIFE_PATIENCE=300 -- life kselftest nomem nopages kill
 debug          | one  | full             | debug    | debugged --debug-kernel --device-arg guest-faults=on -- kverbs kselftest
@@ -247,6 +248,18 @@ other_kernel()
 	"$QHCA_TOP/scripts/vm" run --strict --kernel "$1" --timeout 1200 $VMFLAGS -- \
 		/opt/qhca/guest/consumers.sh nvme || rc=$?
 	return $rc
+}
+
+# The kernel's own tests of network drivers, those of the newest kernel, in a machine that has both
+# ends of the cable. Some want five channels, so there are six CPUs, and two vectors for each.
+net_tests()
+{
+	local built
+	built=$("$QHCA_TOP/scripts/build/net-tests.sh" --kernel 7) || return
+	# shellcheck disable=SC2086 # a list of options
+	"$QHCA_TOP/scripts/vm" run --strict --timeout 1800 --kernel 7 --both-ends --smp 6 \
+		--device-arg vectors=13 --package socat --package python3-yaml --package jq \
+		--put "$built:net-tests" $VMFLAGS -- /opt/qhca/guest/net-tests.sh
 }
 
 # The sections that check.sh was asked for.

@@ -44,6 +44,22 @@ class Skips(unittest.TestCase):
             self.assertRegex(out[0], '^not ok .* # unexpected skip: ')
             self.assertEqual(totals, '0 passed, 1 failed, 0 skipped')
 
+    def test_ktap(self):
+        log = ['TAP version 13', '1..6', 'ok 1 ping.v4', 'ok 2 ping.v6 # SKIP no IPv6',
+               'ok 3 ping.sim # XFAIL only on netdevsim',
+               '# Exception| lib.py.CmdExitFailure: Command failed',
+               '# Exception|   STDERR: no such context', 'not ok 4 rss.ctx',
+               '# Exception| Traceback', '# Exception|   File "a.py"', '# Exception| ValueError: 7',
+               'not ok 5 rss.key', '# Check failed 1 != 2', 'not ok 6 rss.set # SKIP half']
+        out = subprocess.run(['bash', '-c', f'. {GUEST}/ktap.sh\nktap_verdicts'], check=True,
+                             input='\n'.join(log) + '\n', text=True,
+                             stdout=subprocess.PIPE).stdout
+        self.assertEqual([line.rstrip() for line in out.splitlines()],
+                         ['ok ping.v4', 'skip ping.v6 no IPv6',
+                          'skip ping.sim only on netdevsim', 'fail rss.ctx no such context',
+                          'fail rss.key ValueError: 7', 'fail rss.set Check failed 1 != 2',
+                          'plan 6 6'])
+
     def tap(self, points, variant=''):
         lines = '\n'.join(points)
         return self.run_script(f'printf "%s\\n" "{lines}" "1..{len(points)}" >"$LOGS/tap"\n'
