@@ -30,7 +30,8 @@
 #define QHCA_TODO_SAVED (QHCA_TODO_RUN | QHCA_TODO_FATAL)
 /* Work to do whenever a loaded machine continues. */
 #define QHCA_TODO_LOADED (QHCA_TODO_RUN | QHCA_TODO_TX_READY | \
-                          QHCA_TODO_RX_FLUSH | QHCA_TODO_LINK)
+                          QHCA_TODO_RX_FLUSH | QHCA_TODO_LINK | \
+                          QHCA_TODO_SPEED)
 
 static int qhca_put_engine(QEMUFile *f, void *pv, size_t size,
                            const VMStateField *field, JSONWriter *vmdesc)

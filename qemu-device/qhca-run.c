@@ -129,6 +129,10 @@ void qhca_dev_do_todo(QHCAState *s)
         qhca_engine_set_link(s->engine, qhca_dev_now(),
                              qhca_dev_net_link_up(&s->net));
     }
+    if (todo & QHCA_TODO_SPEED) {
+        qhca_engine_set_bandwidth(s->engine, qhca_dev_now(),
+                                  s->props.bandwidth);
+    }
     if (todo & QHCA_TODO_FATAL) {
         qhca_engine_inject_fatal(s->engine, qhca_dev_now());
     }

@@ -79,6 +79,42 @@ static void qhca_set_inject_fatal(Object *obj, bool value, Error **errp)
     }
 }
 
+static void qhca_get_bandwidth(Object *obj, Visitor *v, const char *name,
+                               void *opaque, Error **errp)
+{
+    visit_type_uint32(v, name, &QHCA(obj)->props.bandwidth, errp);
+}
+
+/* The engine learns of it when it may: the driver gets an event. */
+static void qhca_set_bandwidth(Object *obj, Visitor *v, const char *name,
+                               void *opaque, Error **errp)
+{
+    QHCAState *s = QHCA(obj);
+    const char *wrong;
+    uint32_t mbit;
+
+    if (!visit_type_uint32(v, name, &mbit, errp)) {
+        return;
+    }
+    wrong = qhca_props_bandwidth_wrong(mbit);
+    if (wrong) {
+        error_setg(errp, "%s", wrong);
+        return;
+    }
+    s->props.bandwidth = mbit;
+    if (s->engine && !s->gone) {
+        qhca_dev_kick(s, QHCA_TODO_SPEED);
+    }
+}
+
+const PropertyInfo qhca_dev_prop_bandwidth = {
+    .type = "uint32",
+    .description = "Mbit/s that the port may send; 0 is no limit",
+    .realized_set_allowed = true,
+    .get = qhca_get_bandwidth,
+    .set = qhca_set_bandwidth,
+};
+
 void qhca_dev_stats_class_init(ObjectClass *oc)
 {
     object_class_property_add(oc, "counters", "qhca-counters",

@@ -12,7 +12,6 @@
 #include "hw/pci/msix.h"
 #include "hw/pci/pcie.h"
 #include "hw/pci/pcie_aer.h"
-#include "hw/qdev-properties.h"
 
 #include "qhca.h"
 #include "trace.h"
@@ -217,6 +216,9 @@ static const Property qhca_properties[] = {
     DEFINE_PROP_BOOL("aggregate", QHCAState, aggregate, false),
 #define QHCA_PROP(type, name, member, ...) \
     DEFINE_PROP_##type(name, QHCAState, props.member, ##__VA_ARGS__)
+#define QHCA_LIVE_PROP(type, name, member, zero) \
+    DEFINE_PROP_UNSIGNED_NODEFAULT(name, QHCAState, props.member, \
+                                   qhca_dev_prop_##member, uint32_t)
 #include "common/props.def"
 };
 

@@ -33,6 +33,8 @@
 #include "common/props.h"
 #include "engine/engine.h"
 #include "qhca-map.h"
+#include "hw/qdev-properties.h"
+
 #include "qhca-net.h"
 
 #define TYPE_QHCA "qhca"
@@ -46,6 +48,7 @@ enum {
     QHCA_TODO_LINK = 1 << 3,        /* the carrier changed */
     QHCA_TODO_FATAL = 1 << 4,       /* the operator wants a fatal error */
     QHCA_TODO_RESET = 1 << 5,       /* a reset came while the engine ran */
+    QHCA_TODO_SPEED = 1 << 6,       /* the bandwidth may be another one */
 };
 
 /*
@@ -206,6 +209,7 @@ void qhca_dev_faults_finalize(Object *obj);
 void qhca_dev_faults_class_init(ObjectClass *oc);
 
 /* qhca-stats.c */
+extern const PropertyInfo qhca_dev_prop_bandwidth;
 void qhca_dev_stats_class_init(ObjectClass *oc);
 
 #endif /* HW_NET_QHCA_H */

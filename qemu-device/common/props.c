@@ -21,6 +21,12 @@ static bool is_between(uint64_t value, uint64_t low, uint64_t high)
     return value >= low && value <= high;
 }
 
+const char *qhca_props_bandwidth_wrong(uint64_t mbit)
+{
+    return mbit <= QHCA_MAX_BANDWIDTH ? NULL :
+           "'bandwidth' must be between 1 and 100000, or 0 for no limit";
+}
+
 const char *qhca_props_wrong(const struct qhca_props *p, const uint8_t mac[6])
 {
     const struct {
@@ -46,8 +52,6 @@ const char *qhca_props_wrong(const struct qhca_props *p, const uint8_t mac[6])
           "'dm-size' must be 0 or a power of two between 4K and 1G" },
         { is_between(p->cpu_share, 1, 100),
           "'cpu-share' must be between 1 and 100" },
-        { p->bandwidth <= QHCA_MAX_BANDWIDTH,
-          "'bandwidth' must be between 1 and 100000, or 0 for no limit" },
         { !(mac[0] & 1), "'mac' must be a unicast address" },
     };
 
@@ -56,7 +60,7 @@ const char *qhca_props_wrong(const struct qhca_props *p, const uint8_t mac[6])
             return rules[i].what;
         }
     }
-    return NULL;
+    return qhca_props_bandwidth_wrong(p->bandwidth);
 }
 
 struct qhca_engine_config qhca_props_config(const struct qhca_props *p,

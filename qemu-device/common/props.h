@@ -38,6 +38,8 @@ struct qhca_props {
     bool shadow_doorbells;
 };
 
+/* Return what is wrong with @mbit as the bandwidth, or NULL. */
+const char *qhca_props_bandwidth_wrong(uint64_t mbit);
 /* Return what is wrong with @props or the permanent address @mac, or NULL. */
 const char *qhca_props_wrong(const struct qhca_props *props,
                              const uint8_t mac[6]);

@@ -136,7 +136,8 @@ struct qhca_engine_ops {
  * @cmd_timeout_ms: value of the command timeout register
  * @cpu_share: percent of a host CPU's time that the device may work, reckoned
  *             in units of work, see Documentation/bounds.rst; 0: no limit
- * @bandwidth: Mbit/s of frames sent, to the network or looped back; 0: no limit
+ * @bandwidth: Mbit/s of frames sent, to the network or looped back; 0: no
+ *             limit. See qhca_engine_set_bandwidth()
  * @timer_slack: ns that ops->set_timer may be late: rates are held on average,
  *               and packets may leave earlier by that much
  * @mw_2a: memory windows of type 2 are of type 2A, not 2B
@@ -239,6 +240,14 @@ void qhca_engine_run(struct qhca_engine *e, uint64_t now);
 
 /* Set the carrier of the port, which is up at first. */
 void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up);
+
+/*
+ * Change @bandwidth of the configuration. The driver gets an event if it knows
+ * another speed, which it may after qhca_engine_load(): call this then, too.
+ * Returns false if the value makes no sense.
+ */
+bool qhca_engine_set_bandwidth(struct qhca_engine *e, uint64_t now,
+                               unsigned mbit);
 
 /* Stop the device with QHCA_FATAL_INJECTED, for the operator. */
 void qhca_engine_inject_fatal(struct qhca_engine *e, uint64_t now);

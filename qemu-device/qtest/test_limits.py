@@ -3,12 +3,16 @@
 
 import struct
 
+from qemu.qmp.protocol import QMPError
+
 import contract as c
 from fixture import MAC_BYTES, equal, running
-from hca import PAGE
+from hca import PAGE, wait_for
 from rc import Mr, Port, connected, rdma
 
 PAGES = 256
+BAD_BANDWIDTHS = (-1, 100001, 1 << 31, 1 << 32, (1 << 32) + 1, (1 << 63) - 1, 1 << 63,
+                  -(1 << 63), 1.5, 1e300, "much", True, [], {})
 MS = 1_000_000
 
 
@@ -65,3 +69,48 @@ def test_bandwidth(qemu):
             took = milliseconds(hca, PAGES * PAGE)
             assert low <= took <= high, took
             equal(speed(hca), mbits)
+
+
+def set_bandwidth(hca, value):
+    hca.m.cmd("qom-set", path=hca.path, property="bandwidth", value=value)
+
+
+def test_bandwidth_changes(qemu):
+    """the port gets another speed while it runs, and the driver an event"""
+    with running(qemu) as hca:
+        eqn = hca.create_eq(flags=c.EQ_ASYNC)
+        for mbits in 100, 400, 0, 100000, 1, 100000, 400:
+            old = speed(hca)
+            set_bandwidth(hca, mbits)
+            equal(hca.m.qom_get(hca.path, "bandwidth"), mbits)
+            wait_for(lambda: speed(hca) == (mbits or 100000), "speed")
+            event = hca.poll_eq(eqn)
+            equal(event and event[:2],
+                  None if speed(hca) == old else (c.EVENT_SPEED_CHANGE, 1))
+        took = milliseconds(hca, PAGES * PAGE)
+        assert 20 <= took <= 28, took
+
+
+def test_bad_bandwidth(qemu):
+    """a speed that no port has is refused, and changes nothing"""
+    with running(qemu, ",bandwidth=1000") as hca:
+        for value in BAD_BANDWIDTHS:
+            try:
+                set_bandwidth(hca, value)
+            except QMPError:
+                pass
+            else:
+                raise AssertionError(f"{value} was accepted")
+        equal((speed(hca), hca.m.qom_get(hca.path, "bandwidth")), (1000, 1000))
+        equal(hca.cmd(c.CMD_NOP).status, c.OK)
+
+
+def test_bandwidth_and_reset(qemu):
+    """it is the operator's: a reset keeps it"""
+    with running(qemu) as hca:
+        set_bandwidth(hca, 400)
+        wait_for(lambda: speed(hca) == 400, "speed")
+        hca.flr()
+        hca.map_bars()
+        hca.start()
+        equal(speed(hca), 400)

@@ -106,6 +106,23 @@ def test_other_qemu(qemu):
             scene.check()
 
 
+def test_other_speed(qemu):
+    """the new place's bandwidth is in force, and the driver gets an event"""
+    with running(qemu, ",bandwidth=1000") as hca, tempfile.TemporaryDirectory() as folder:
+        eqn = hca.create_eq(flags=c.EQ_ASYNC)
+        path = os.path.join(folder, "state")
+        save(hca.m, path)
+        for props, event in ((",bandwidth=1000", None), ("", (c.EVENT_SPEED_CHANGE, 1))):
+            with loaded(qemu, path, props) as (machine, status):
+                equal(status, "completed")
+                goes_on(hca, machine)
+                hca.ok(c.CMD_NOP)
+                got = [hca.poll_eq(eqn)]
+                if event:
+                    wait_for(lambda: got[-1] or got.append(hca.poll_eq(eqn)), "event")
+                equal(got[-1] and got[-1][:2], event)
+
+
 def left(machine):
     """The part of the memory that has not been sent yet."""
     ram = machine.cmd("query-migrate").get("ram", {"remaining": 1, "total": 1})

@@ -12,11 +12,14 @@ import tempfile
 import time
 from unittest import mock
 
+from qemu.qmp.protocol import QMPError
+
 import contract as c
 from fixture import equal, start
 from hca import wait_for
 from rc import Port, connected
-from served import Server, children, machines
+from served import Server, children, machine, machines
+from test_limits import BAD_BANDWIDTHS, set_bandwidth, speed
 from test_server import write_works
 from vfio_user import READ, Client
 
@@ -272,3 +275,27 @@ def test_flood_at_end(program):
         server.watchdog.cancel()
         equal(messages(server, WRONG) + left_out(server), 1000)
         server.start()
+
+
+def test_bandwidth(program):
+    """the port's speed changes while it runs, and no port has some speeds"""
+    with Server(program, ",bandwidth=1000") as server:
+        hca, = start([machine(server, 0)])
+        eqn = hca.create_eq(flags=c.EQ_ASYNC)
+        equal(speed(hca), 1000)
+        for value in BAD_BANDWIDTHS + (None,):
+            try:
+                set_bandwidth(hca, value)
+            except QMPError:
+                pass
+            else:
+                raise AssertionError(f"{value} was accepted")
+        equal((speed(hca), hca.poll_eq(eqn)), (1000, None))
+        for mbits in 400, 0, 100000:
+            old = speed(hca)
+            set_bandwidth(hca, mbits)
+            equal(hca.m.qom_get(hca.path, "bandwidth"), mbits)
+            equal(speed(hca), mbits or 100000)
+            event = hca.poll_eq(eqn)
+            equal(event and event[:2],
+                  None if speed(hca) == old else (c.EVENT_SPEED_CHANGE, 1))

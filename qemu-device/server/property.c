@@ -81,6 +81,26 @@ static bool set_faults(struct hca *hca, struct json_object *value, char **why)
     return true;
 }
 
+static struct json_object *get_bandwidth(struct hca *hca)
+{
+    return json_object_new_int64(hca->props.bandwidth);
+}
+
+static bool set_bandwidth(struct hca *hca, struct json_object *value,
+                          char **why)
+{
+    int64_t mbit = json_object_get_int64(value);
+    const char *wrong = qhca_props_bandwidth_wrong((uint64_t)mbit);
+
+    if (!json_object_is_type(value, json_type_int) || wrong) {
+        *why = g_strdup(wrong ?: "'bandwidth' is a number");
+        return false;
+    }
+    hca->props.bandwidth = (uint32_t)mbit;
+    qhca_engine_set_bandwidth(hca->engine, hca_now(), (unsigned)mbit);
+    return true;
+}
+
 static bool set_inject_fatal(struct hca *hca, struct json_object *value,
                              char **why)
 {
@@ -105,6 +125,7 @@ static const struct property {
     { "max-memory", get_max_memory, NULL },
     { "port", get_port, NULL },
     { "faults", get_faults, set_faults },
+    { "bandwidth", get_bandwidth, set_bandwidth },
     { "inject-fatal", get_inject_fatal, set_inject_fatal },
 };
 

@@ -34,7 +34,7 @@ class Page(unittest.TestCase):
         self.assertEqual(set(re.findall(r'``--([\w-]+)', rows)), taken)
 
     def test_properties(self):
-        taken = set(re.findall(r'^QHCA_PROP\(\w+, "([\w-]+)"',
+        taken = set(re.findall(r'^QHCA_(?:LIVE_)?PROP\(\w+, "([\w-]+)"',
                                read('qemu-device/common/props.def'), re.M))
         text = read(PAGE)
         told = set(re.findall(r'^``([\w-]+)`` \(default', quoted(text), re.M))

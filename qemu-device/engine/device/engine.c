@@ -406,6 +406,19 @@ void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up)
     leave(e);
 }
 
+bool qhca_engine_set_bandwidth(struct qhca_engine *e, uint64_t now,
+                               unsigned mbit)
+{
+    bool ok = mbit <= QHCA_PORT_SPEED;
+
+    enter(e, now);
+    if (ok) {
+        vhca_port_set_bandwidth(e, mbit);
+    }
+    leave(e);
+    return ok;
+}
+
 void qhca_engine_inject_fatal(struct qhca_engine *e, uint64_t now)
 {
     enter(e, now);

@@ -48,6 +48,7 @@ static void reset(struct qhca_engine *e)
     e->port->allowed = allowed;
     memset(allowed, 0, e->cfg.num_uars * sizeof(*allowed));
     e->port->pace = pace;
+    e->port->told = vhca_port_speed(e);
     vhca_async_init(&e->port->async, PORT_NUMBER);
 }
 
@@ -65,6 +66,32 @@ void vhca_port_set_link(struct qhca_engine *e, bool up)
                                                 QHCA_EVENT_LINK_UP)) {
         vhca_event(e, &e->port->async, up ? QHCA_EVENT_LINK_UP :
                                            QHCA_EVENT_LINK_DOWN);
+    }
+}
+
+/* What has been sent is paid for, at whichever rate. */
+static void set_pace(struct qhca_engine *e)
+{
+    struct vhca_pace *pace = &e->port->pace;
+
+    pace->slack = QHCA_PACE_NS;
+    pace->cost = e->cfg.bandwidth ? 8 * PS_PER_US / e->cfg.bandwidth : 0;
+    pace->paid = MIN_OF(pace->paid, e->now);
+}
+
+/*
+ * There is one event at most in line, however often the speed changes: who gets
+ * it asks for the speed.
+ */
+void vhca_port_set_bandwidth(struct qhca_engine *e, uint32_t mbit)
+{
+    if (mbit != e->cfg.bandwidth) {
+        e->cfg.bandwidth = mbit;
+        set_pace(e);
+    }
+    if (e->port->told != vhca_port_speed(e)) {
+        e->port->told = vhca_port_speed(e);
+        vhca_event(e, &e->port->async, QHCA_EVENT_SPEED_CHANGE);
     }
 }
 
@@ -283,10 +310,7 @@ static bool init(struct qhca_engine *e)
     e->port->link = true;
     vhca_async_init(&e->port->async, PORT_NUMBER);
     e->port->allowed = calloc(e->cfg.num_uars, sizeof(*e->port->allowed));
-    if (e->cfg.bandwidth) {
-        e->port->pace.slack = QHCA_PACE_NS;
-        e->port->pace.cost = 8 * PS_PER_US / e->cfg.bandwidth;
-    }
+    set_pace(e);
     return e->port->allowed;
 }
 
@@ -312,5 +336,5 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 
 const struct vhca_room vhca_port_room = {
     .init = init, .reset = reset, .fini = fini, .holdings = holdings,
-    .section = "port", .version = 1, .walk = vhca_port_walk,
+    .section = "port", .version = 2, .walk = vhca_port_walk,
 };

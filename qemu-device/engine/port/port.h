@@ -53,6 +53,7 @@ struct vhca_port {
     struct vhca_fifo tx;        /* frames that the network has to take yet */
     bool tx_blocked;
     struct vhca_pace pace;      /* of bytes sent; survives a reset */
+    uint32_t told;              /* the speed that the driver knows, or can */
 };
 
 extern const struct vhca_room vhca_port_room;
@@ -101,6 +102,8 @@ bool vhca_gid_is_own(const struct qhca_engine *e, const uint8_t *gid);
 bool vhca_gid_on_vlan(const struct qhca_engine *e, uint16_t vlan);
 /* Set the carrier, and raise an event if it changes. */
 void vhca_port_set_link(struct qhca_engine *e, bool up);
+/* Set the operator's limit, and raise an event if the speed changes. */
+void vhca_port_set_bandwidth(struct qhca_engine *e, uint32_t mbit);
 /* Return the largest payload of a packet, 0 if not even the smallest fits. */
 uint32_t vhca_port_path_mtu(const struct qhca_engine *e);
 /* Whether frames are sent and received: enabled, and there is a carrier. */

@@ -24,7 +24,7 @@ static const struct vhca_snap_field port_fields[] = {
     QHCA_SNAP_FLAG(struct vhca_port, tx_blocked),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_port, 12176);
+QHCA_SNAP_KNOWS(struct vhca_port, 12184);
 
 static void walk_gids(struct vhca_snap *s, struct vhca_port *p)
 {
@@ -84,6 +84,19 @@ static void walk_mcast(struct vhca_snap *s, struct vhca_port *p)
     }
 }
 
+/*
+ * Not a setting, which stays that of this device: the driver may have to be
+ * told, see qhca_engine_set_bandwidth(). Devices that saved no speed had no
+ * event either.
+ */
+static void walk_speed(struct vhca_snap *s, struct vhca_port *p)
+{
+    if (s->version >= 2) {
+        p->told = vhca_snap_u32(s, "speed", p->told, QHCA_PORT_SPEED);
+        vhca_snap_check(s, s->bad || p->told, "speed");
+    }
+}
+
 void vhca_port_walk(struct vhca_snap *s)
 {
     struct vhca_port *p = s->e->port;
@@ -97,4 +110,5 @@ void vhca_port_walk(struct vhca_snap *s)
     vhca_snap_pace(s, &p->pace);
     vhca_snap_fifo(s, "loop", &p->loop, ETH_LEN);
     vhca_snap_fifo(s, "tx", &p->tx, ETH_LEN);
+    walk_speed(s, p);
 }

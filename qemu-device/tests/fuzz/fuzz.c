@@ -273,7 +273,11 @@ static void random_trouble(struct fuzz *f)
         }
         break;
     case 3:
-        qhca_engine_set_link(g->e, *g->clock, rnd(f, 2));
+        if (rnd(f, 4)) {
+            qhca_engine_set_link(g->e, *g->clock, rnd(f, 2));
+        } else {
+            qhca_engine_set_bandwidth(g->e, *g->clock, (unsigned)nasty(f));
+        }
         break;
     case 4:
         reg_write(g, (unsigned)rnd(f, 0x60), (uint32_t)nasty(f));
