@@ -11,9 +11,9 @@ import math
 
 DEVICE = 'qhca0'
 PATH = f'/machine/peripheral/{DEVICE}'
-READABLE = ('counters', 'objects', 'memory', 'max-memory', 'faults', 'hostile-lies',
-            'hostile-names')
-WRITABLE = ('faults', 'inject-fatal', 'hostile-seed', 'hostile-kinds', 'hostile-rate',
+READABLE = ('counters', 'objects', 'memory', 'max-memory', 'faults', 'bandwidth',
+            'hostile-lies', 'hostile-names')
+WRITABLE = ('faults', 'bandwidth', 'inject-fatal', 'hostile-seed', 'hostile-kinds', 'hostile-rate',
             'hostile-lie')
 LONGEST_SNAPSHOT = 60           # seconds
 LONGEST_LINE = 1 << 16          # bytes of a request

@@ -7,7 +7,9 @@
  * work item finds, so PORT_ACTIVE and PORT_ERR alternate in whichever order netdev and device
  * report.
  */
+#include <linux/ethtool.h>
 #include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 
 #include "qhca_ib.h"
 
@@ -143,6 +145,29 @@ static void qhca_ib_dispatch(struct qhca_ib_dev *dev, enum ib_event_type type)
 	ib_dispatch_event(&event);
 }
 
+/*
+ * Older kernels have no such event; programs find the new speed when they query the port. A port
+ * without carrier has no speed. That of the interface counts, which is what query_port reports.
+ */
+static void qhca_ib_check_speed(struct qhca_ib_dev *dev)
+{
+#ifdef QHCA_HAVE_SPEED_EVENT
+	struct ethtool_link_ksettings settings = {};
+	u32 speed;
+	int ret;
+
+	rtnl_lock();
+	ret = __ethtool_get_link_ksettings(dev->ndev, &settings);
+	rtnl_unlock();
+	speed = settings.base.speed;
+	if (ret || speed == (u32)SPEED_UNKNOWN || speed == dev->port_speed)
+		return;
+	if (dev->port_speed)
+		qhca_ib_dispatch(dev, IB_EVENT_DEVICE_SPEED_CHANGE);
+	dev->port_speed = speed;
+#endif
+}
+
 static void qhca_ib_port_work(struct work_struct *work)
 {
 	struct qhca_ib_dev *dev = container_of(work, struct qhca_ib_dev, port_work);
@@ -155,6 +180,8 @@ static void qhca_ib_port_work(struct work_struct *work)
 		dev->port_active = active;
 		qhca_ib_dispatch(dev, active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 	}
+	if (active)
+		qhca_ib_check_speed(dev);
 	/* If a dead device is not quiet yet, DEVICE_FATAL follows when it is. */
 	if (qhca_is_quiet(dev->core) && !dev->fatal_told) {
 		dev->fatal_told = true;

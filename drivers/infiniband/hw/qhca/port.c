@@ -112,8 +112,7 @@ int qhca_ib_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *a
  * @speed: filled in: the bandwidth in units of 100 Mb/s, rounded up
  *
  * Width and speed, in query_port, know only some values. This one is the limit that the operator of
- * the device has set. It changes only when the machine moves to a device with another limit, so
- * there is no event of a change.
+ * the device has set. qhca_ib_check_speed() tells of a change.
  *
  * Return: 0 or a negative errno.
  */

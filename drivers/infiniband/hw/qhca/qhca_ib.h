@@ -53,6 +53,7 @@
  * @flush_work: wakes kernel consumers once the device is dead and quiet
  * @announce: port and device events may be dispatched
  * @port_active: the state that the last port event reported
+ * @port_speed: the speed of the interface that consumers know, Mb/s; 0: none yet
  * @fatal_told: DEVICE_FATAL has been dispatched
  * @gid_lock: keeps SET_GID commands in order
  * @gid_valid: GIDs that the device has
@@ -84,6 +85,7 @@ struct qhca_ib_dev {
 	struct work_struct flush_work;
 	bool announce;
 	bool port_active;
+	u32 port_speed;
 	bool fatal_told;
 
 	struct mutex gid_lock;	/* SET_GID */

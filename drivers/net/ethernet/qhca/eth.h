@@ -245,11 +245,12 @@ static inline void qhca_stat_add(u64 *stat, u64 n)
  * @rss_types: what is hashed of received frames, QHCA_RSS_*; under RTNL
  * @rss: how frames are spread; the table counts only if the administrator has set it; under RTNL
  * @stats: statistics of each channel that there can be
- * @speed: speed of the port, Mb/s
+ * @speed: speed of the port, Mb/s; changes under RTNL
  * @port_lock: serialises SET_PORT and SET_MCAST
  * @port_on: the port may be on; under @port_lock
  * @rx_mode_work: passes the address filter to the device, which sleeps
  * @restart_work: replaces the queues after a failure
+ * @speed_work: asks for the speed again
  * @tx_stamps: sent frames whose sender wants it get a timestamp; changes under RTNL
  * @rx_stamps: all received frames get one
  * @link_lock: keeps changes of the carrier in the order of register reads
@@ -269,6 +270,7 @@ struct qhca_nic {
 	bool port_on;
 	struct work_struct rx_mode_work;
 	struct work_struct restart_work;
+	struct work_struct speed_work;
 	bool tx_stamps;
 	bool rx_stamps;
 	spinlock_t link_lock;		/* carrier */

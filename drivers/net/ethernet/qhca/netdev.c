@@ -208,6 +208,28 @@ static const struct net_device_ops qhca_netdev_ops = {
 	.ndo_hwtstamp_set = qhca_hwtstamp_set,
 };
 
+/*
+ * The operator has given the port another speed. Bonds, netlink and the RDMA device hear of it by
+ * NETDEV_CHANGE.
+ */
+static void qhca_nic_speed_work(struct work_struct *work)
+{
+	struct qhca_nic *nic = container_of(work, struct qhca_nic, speed_work);
+	struct qhca_port_attr attr;
+	u32 speed;
+
+	rtnl_lock();
+	/* A detached netdev issues no commands; qhca_netdev_resume() asks. */
+	if (netif_device_present(nic->netdev) && !qhca_port_query(nic, &attr)) {
+		speed = le32_to_cpu(attr.speed);
+		if (speed != nic->speed) {
+			nic->speed = speed;
+			netdev_state_change(nic->netdev);
+		}
+	}
+	rtnl_unlock();
+}
+
 static int qhca_nic_event(struct notifier_block *nb, unsigned long type, void *obj)
 {
 	struct qhca_nic *nic = container_of(nb, struct qhca_nic, nb);
@@ -217,6 +239,9 @@ static int qhca_nic_event(struct notifier_block *nb, unsigned long type, void *o
 	case QHCA_EVENT_LINK_DOWN:
 	case QHCA_EVENT_DEVICE_FATAL:
 		qhca_port_update_carrier(nic);
+		return NOTIFY_OK;
+	case QHCA_EVENT_SPEED_CHANGE:
+		schedule_work(&nic->speed_work);
 		return NOTIFY_OK;
 	default:
 		return NOTIFY_DONE;
@@ -270,6 +295,7 @@ static void qhca_nic_init(struct qhca_dev *dev, struct net_device *netdev)
 	spin_lock_init(&nic->link_lock);
 	INIT_WORK(&nic->rx_mode_work, qhca_port_rx_mode_work);
 	INIT_WORK(&nic->restart_work, qhca_nic_restart_work);
+	INIT_WORK(&nic->speed_work, qhca_nic_speed_work);
 }
 
 /* Ask the device for its speed and its largest MTU. */
@@ -328,6 +354,7 @@ int qhca_netdev_register(struct qhca_dev *dev)
 	/* Events change the carrier, so register them only while the netdev is registered. */
 	qhca_register_events(dev, &nic->nb);
 	qhca_port_update_carrier(nic);
+	schedule_work(&nic->speed_work);
 	return 0;
 
 err_netdev:
@@ -350,6 +377,7 @@ void qhca_netdev_unregister(struct qhca_dev *dev)
 	qhca_unregister_events(dev, &nic->nb);
 	unregister_netdev(netdev);
 	cancel_work_sync(&nic->restart_work);
+	cancel_work_sync(&nic->speed_work);
 	cancel_work_sync(&nic->rx_mode_work);
 	dev->netdev = NULL;
 	free_netdev(netdev);
@@ -391,6 +419,8 @@ int qhca_netdev_resume(struct qhca_dev *dev)
 	if (!ret) {
 		netif_device_attach(netdev);
 		qhca_port_update_carrier(nic);
+		/* Events of the meantime are lost. */
+		schedule_work(&nic->speed_work);
 	}
 	rtnl_unlock();
 	return ret;
