@@ -12,6 +12,7 @@
 #include "core.h"
 
 #define PS_PER_NS   1000u
+#define PS_PER_US   1000000u
 
 static void heap_put(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
 {
@@ -140,6 +141,13 @@ void vhca_timers_sync(struct qhca_engine *e, uint64_t next)
 }
 
 /* ---- rates, as leaky buckets ---- */
+
+void vhca_pace_set(struct vhca_pace *p, uint64_t now, uint32_t mbit)
+{
+    p->slack = QHCA_PACE_NS;
+    p->cost = mbit ? 8 * PS_PER_US / mbit : 0;
+    p->paid = MIN_OF(p->paid, now);
+}
 
 unsigned vhca_pace_room(const struct vhca_pace *p, uint64_t now, unsigned max)
 {

@@ -52,6 +52,12 @@ struct vhca_pace {
     uint64_t paid;              /* when everything taken will be paid for */
 };
 
+/*
+ * Set the rate of a wire, in Mbit/s, with bytes as pieces; 0: no limit. What
+ * has been taken is paid for, at whichever rate.
+ */
+void vhca_pace_set(struct vhca_pace *p, uint64_t now, uint32_t mbit);
+
 /* For vhca_pace_left() and vhca_pace_take() when there is a limit. */
 unsigned vhca_pace_room(const struct vhca_pace *p, uint64_t now, unsigned max);
 void vhca_pace_spend(struct vhca_pace *p, uint64_t now, uint64_t n);

@@ -116,7 +116,8 @@ uint64_t vhca_run_wake(const struct qhca_engine *e)
     if (!vhca_has_time(e, e->now)) {
         return e->share.paid;
     }
-    return vhca_port_open(e) ? next : MIN_OF(next, e->port->pace.paid);
+    return vhca_port_open(e) ? next :
+           MIN_OF(next, MAX_OF(e->port->pace.paid, e->faults->pace.paid));
 }
 
 void vhca_run(struct qhca_engine *e)

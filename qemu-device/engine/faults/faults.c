@@ -128,6 +128,7 @@ void vhca_faults_tick(struct qhca_engine *e)
 
 void vhca_faults_set_clock(struct qhca_engine *e, uint64_t now)
 {
+    e->faults->pace.paid = now;
     for (unsigned i = 0; i < e->faults->num_rules; i++) {
         struct vhca_fault_rule *r = &e->faults->rule[i];
 
@@ -154,6 +155,30 @@ static uint64_t next_time(const struct vhca_faults *f)
     }
     next = f->link_back ? MIN_OF(next, f->link_back) : next;
     return f->stalled ? MIN_OF(next, f->stalled) : next;
+}
+
+/* The first rule for the bandwidth is in force, like the first of any kind. */
+static void update_pace(struct qhca_engine *e)
+{
+    struct vhca_faults *f = e->faults;
+    uint32_t mbit = 0;
+
+    for (unsigned i = f->num_rules; i-- > 0;) {
+        if (f->rule[i].does.action == QHCA_FAULT_SLOW) {
+            mbit = (uint32_t)f->rule[i].does.value;
+            f->slow = i;
+        }
+    }
+    if (mbit != f->mbit) {
+        f->mbit = mbit;
+        vhca_pace_set(&f->pace, e->now, mbit);
+    }
+}
+
+void vhca_fault_slow(struct qhca_engine *e, size_t len)
+{
+    e->faults->rule[e->faults->slow].hits++;
+    vhca_pace_take(&e->faults->pace, e->now, len);
 }
 
 /* A frame that waits for the next one needs to see packets, too. */
@@ -230,6 +255,7 @@ bool vhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
         rule[i].due = e->now + (rule[i].after ? rule[i].after : rule[i].every);
     }
     replace(f, guest, rule, (unsigned)n);
+    update_pace(e);
     vhca_faults_update(e);
     return true;
 }

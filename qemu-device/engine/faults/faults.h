@@ -27,6 +27,7 @@ enum vhca_fault_point {
     QHCA_FAULT_IRQ,             /* a vector is about to be raised */
     QHCA_FAULT_CMD,             /* a command is about to be executed */
     QHCA_FAULT_TIMER,           /* time passes */
+    QHCA_FAULT_PORT,            /* always: what the port is like */
     QHCA_FAULT_POINTS
 };
 
@@ -61,6 +62,7 @@ enum vhca_fault_action {
     QHCA_FAULT_FAIL,            /* enum qhca_cqe_status or qhca_cmd_status */
     QHCA_FAULT_OVERRUN,
     QHCA_FAULT_STALL,           /* ns; 0: forever */
+    QHCA_FAULT_SLOW,            /* Mbit/s */
     /* These act later, from a timer, and leave what is at the point alone: */
     QHCA_FAULT_LINK_DOWN,       /* ns */
     QHCA_FAULT_FATAL,
@@ -119,6 +121,9 @@ struct vhca_faults {
     uint64_t link_ns;           /* how long the link is to be down */
     uint64_t link_back;         /* when the link is up again; 0: not down */
     uint64_t stalled;           /* when commands go on; 0: not stalled */
+    uint32_t mbit;              /* what rules let the port send; 0: all */
+    unsigned slow;              /* the rule that says so */
+    struct vhca_pace pace;      /* by which it does */
     struct vhca_timer timer;    /* for all of this; the device room runs it */
 };
 
@@ -165,6 +170,8 @@ bool vhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
  */
 size_t vhca_faults_print(const struct qhca_engine *e, unsigned from,
                          unsigned to, char *buf, size_t size);
+/* Pay for @len bytes at the pace of the rule for the bandwidth. */
+void vhca_fault_slow(struct qhca_engine *e, size_t len);
 /* Let rules of the timer act that are due. */
 void vhca_faults_tick(struct qhca_engine *e);
 /* The clock will show @now: rules of the timer wait for what was left. */

@@ -12,6 +12,7 @@
 #define SEED    1u              /* if the text sets none */
 #define SEED_LEN strlen("seed=")
 #define LONGEST 10000000000ull  /* ns */
+#define FASTEST 100000          /* Mbit/s */
 
 #define AT(point)   (1u << QHCA_FAULT_##point)
 #define PACKETS     (AT(TX) | AT(RX))
@@ -62,6 +63,10 @@ static const struct vhca_fault_word words[] = {
     DOES("overrun", AT(CQE), OVERRUN, NOTHING, 0),
     DOES("stall", AT(CMD), STALL, TIME, .min = 1, .max = LONGEST),
     DOES("hang", AT(CMD), STALL, NOTHING, 0),
+    DOES("bandwidth", AT(PORT), SLOW, NUMBER, .min = 1, .max = FASTEST),
+    /* The same as "tx prob=... mark=ce". */
+    { .name = "ce", .points = AT(PORT), .takes = QHCA_TAKES_PERCENT,
+      .action = QHCA_FAULT_MARK, .off = IN(ppm) },
     DOES("link-down", OWN_WAY, LINK_DOWN, TIME, .min = 1, .max = LONGEST),
     DOES("fatal", OWN_WAY, FATAL, NOTHING, 0),
     DOES("remove", OWN_WAY, REMOVE, NOTHING, 0),
@@ -77,6 +82,7 @@ static const char *const point_name[] = {
     [QHCA_FAULT_IRQ] = "irq",
     [QHCA_FAULT_CMD] = "cmd",
     [QHCA_FAULT_TIMER] = "timer",
+    [QHCA_FAULT_PORT] = "port",
 };
 
 struct parser {
@@ -263,7 +269,7 @@ static bool read_point(struct parser *p, const struct vhca_fault_span *word)
         }
     }
     return wrong(p, word->at, "a rule begins with one of: tx rx cqe "
-                 "event irq cmd timer");
+                 "event irq cmd timer port");
 }
 
 static bool keep_text(struct parser *p, const struct vhca_fault_span *rule)
@@ -300,6 +306,11 @@ static bool read_rule(struct parser *p, struct vhca_fault_span rest)
     }
     if (p->rule->point == QHCA_FAULT_TIMER && !p->rule->every) {
         p->rule->times = 1;
+    }
+    if (p->rule->point == QHCA_FAULT_PORT &&
+        p->rule->does.action == QHCA_FAULT_MARK) {
+        p->rule->point = QHCA_FAULT_TX;
+        p->rule->does.value = IP_ECN_CE;
     }
     return p->rule->does.action ||
            wrong(p, rule.end, "the rule has no action");

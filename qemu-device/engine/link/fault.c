@@ -181,7 +181,7 @@ void vhca_fault_cross(struct qhca_engine *e, struct vhca_qp *qp,
     f.point = QHCA_FAULT_RX;
     f.qpn = p.dest_qp;
     f.from = way->loop ? qp->qpn : 0;
-    vhca_pace_take(&e->port->pace, e->now, f.len);
+    vhca_port_pay(e, f.len);
     times = vhca_fault_act(way->at, &f, &p);
     arrive(way->at, &f, times);
     send_behind(e, qp);

@@ -238,7 +238,7 @@ void vhca_link_cross(struct qhca_engine *e, const struct vhca_qp *by,
         *p = roce_first_of(p);
     }
     len = roce_frames_len(p);
-    vhca_pace_take(&e->port->pace, e->now, len);
+    vhca_port_pay(e, len);
     vhca_count_sent(e, by, n, len);
     if (why == QHCA_CNT_MAX) {
         count_taken(at, qp, p->opcode, p->tclass, n, len);

@@ -15,7 +15,7 @@
 static uint32_t at_once(const struct qhca_engine *e, const struct vhca_way *way,
                         bool paced)
 {
-    return e->cfg.bandwidth || paced || vhca_faults_between(e, way->at) ?
+    return vhca_port_limit(e) || paced || vhca_faults_between(e, way->at) ?
            1 : QHCA_SPAN;
 }
 
@@ -267,7 +267,7 @@ static void ask(struct qhca_engine *e, struct vhca_qp *qp,
     bool paced = vhca_qp_paced(qp, way->av->static_rate);
 
     if (peer->rsp.ack_owed && at_once(e, way, paced) > 1 &&
-        !at->cfg.bandwidth && vhca_running(e) && vhca_way_across(e, way)) {
+        !vhca_port_limit(at) && vhca_running(e) && vhca_way_across(e, way)) {
         vhca_link_ack(e, qp, way, vhca_response_take_ack(at, peer));
     }
     vhca_link_answered(at, peer, tail);

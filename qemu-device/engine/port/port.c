@@ -7,7 +7,6 @@
 #define PORT_NUMBER     1
 #define PORT_FLAGS      (QHCA_PORT_ENABLE | QHCA_PORT_PROMISC | \
                          QHCA_PORT_ALLMULTI)
-#define PS_PER_US       1000000u
 #define VLAN_ID_MAX     4094
 #define PATH_MTU_MIN    256u
 #define PATH_MTU_MAX    4096u
@@ -69,16 +68,6 @@ void vhca_port_set_link(struct qhca_engine *e, bool up)
     }
 }
 
-/* What has been sent is paid for, at whichever rate. */
-static void set_pace(struct qhca_engine *e)
-{
-    struct vhca_pace *pace = &e->port->pace;
-
-    pace->slack = QHCA_PACE_NS;
-    pace->cost = e->cfg.bandwidth ? 8 * PS_PER_US / e->cfg.bandwidth : 0;
-    pace->paid = MIN_OF(pace->paid, e->now);
-}
-
 /*
  * There is one event at most in line, however often the speed changes: who gets
  * it asks for the speed.
@@ -87,7 +76,7 @@ void vhca_port_set_bandwidth(struct qhca_engine *e, uint32_t mbit)
 {
     if (mbit != e->cfg.bandwidth) {
         e->cfg.bandwidth = mbit;
-        set_pace(e);
+        vhca_pace_set(&e->port->pace, e->now, mbit);
     }
     if (e->port->told != vhca_port_speed(e)) {
         e->port->told = vhca_port_speed(e);
@@ -310,7 +299,7 @@ static bool init(struct qhca_engine *e)
     e->port->link = true;
     vhca_async_init(&e->port->async, PORT_NUMBER);
     e->port->allowed = calloc(e->cfg.num_uars, sizeof(*e->port->allowed));
-    set_pace(e);
+    vhca_pace_set(&e->port->pace, e->now, e->cfg.bandwidth);
     return e->port->allowed;
 }
 

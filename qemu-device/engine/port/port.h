@@ -115,10 +115,31 @@ static inline uint32_t vhca_port_speed(const struct qhca_engine *e)
     return e->cfg.bandwidth ? e->cfg.bandwidth : QHCA_PORT_SPEED;
 }
 
-/* Whether the operator's limit of the bandwidth allows a frame now. */
+/*
+ * Return the Mbit/s that the port may send, by its speed and the fault rules;
+ * 0: no limit.
+ */
+static inline uint32_t vhca_port_limit(const struct qhca_engine *e)
+{
+    uint32_t set = e->cfg.bandwidth, slow = e->faults->mbit;
+
+    return set && slow ? MIN_OF(set, slow) : set + slow;
+}
+
+/* Whether that allows a frame now. */
 static inline bool vhca_port_open(const struct qhca_engine *e)
 {
-    return vhca_pace_left(&e->port->pace, e->now, 1);
+    return vhca_pace_left(&e->port->pace, e->now, 1) &&
+           vhca_pace_left(&e->faults->pace, e->now, 1);
+}
+
+/* Pay for a frame of @len bytes that is sent. */
+static inline void vhca_port_pay(struct qhca_engine *e, size_t len)
+{
+    vhca_pace_take(&e->port->pace, e->now, len);
+    if (e->faults->mbit) {
+        vhca_fault_slow(e, len);
+    }
 }
 
 /* ---- group.c ---- */

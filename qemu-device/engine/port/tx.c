@@ -39,7 +39,7 @@ bool vhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     if (!vhca_port_up(e)) {
         return true;
     }
-    vhca_pace_take(&e->port->pace, e->now, len);
+    vhca_port_pay(e, len);
     if (from) {
         return loop(e, frame, len, from);
     }

@@ -65,9 +65,9 @@ static unsigned graces(const struct qhca_engine *e)
     if (e->cfg.cpu_share && !vhca_list_empty(&e->qps->ready.busy)) {
         return QHCA_MAX_GRACES / e->cfg.cpu_share;
     }
-    if (e->cfg.bandwidth && !e->port->tx_blocked &&
+    if (vhca_port_limit(e) && !e->port->tx_blocked &&
         !vhca_list_empty(&e->qps->tx_wait.busy)) {
-        return MIN_OF(QHCA_PORT_SPEED / e->cfg.bandwidth, QHCA_MAX_GRACES);
+        return MIN_OF(QHCA_PORT_SPEED / vhca_port_limit(e), QHCA_MAX_GRACES);
     }
     return vhca_fifo_used(&e->port->loop) || e->port->tx_blocked;
 }
@@ -82,7 +82,7 @@ static bool not_left(const struct qhca_engine *e, const struct vhca_qp *qp)
 
     return (paced && (vhca_gate_waits(&qp->gate) ||
                       !vhca_list_empty(&qp->ready))) ||
-           (e->cfg.bandwidth && !e->port->tx_blocked &&
+           (vhca_port_limit(e) && !e->port->tx_blocked &&
             !vhca_list_empty(&qp->tx_wait));
 }
 

@@ -147,7 +147,8 @@ static void test_errors(void)
         const char *what;
     } bad[] = {
         { "dorp", 1, 1,
-          "a rule begins with one of: tx rx cqe event irq cmd timer" },
+          "a rule begins with one of: tx rx cqe event irq cmd timer "
+          "port" },
         { "  tx dorp", 1, 6, "no such word: dorp" },
         { "tx", 1, 3, "the rule has no action" },
         { "tx nth=3 # drop", 1, 9, "the rule has no action" },
@@ -172,6 +173,13 @@ static void test_errors(void)
         { "tx nth=0 drop", 1, 8, "not from 1 to 4294967295" },
         { "tx times=0 drop", 1, 10, "not from 1 to 4294967295" },
         { "tx wrong-psn=0", 1, 14, "not from 1 to 16777215" },
+        { "port bandwidth=0", 1, 16, "not from 1 to 100000" },
+        { "port bandwidth=100001", 1, 16, "not from 1 to 100000" },
+        { "port bandwidth", 1, 15, "bandwidth needs a value" },
+        { "tx bandwidth=5", 1, 4, "bandwidth has no meaning with tx" },
+        { "port drop", 1, 6, "drop has no meaning with port" },
+        { "port once bandwidth=5", 1, 6, "once has no meaning with port" },
+        { "port ce=5% bandwidth=5", 1, 12, "a rule has only one action" },
         { "tx opcode=rc.wrote drop", 1, 11, "no opcode of that name" },
         { "tx opcode=*z* drop", 1, 11, "no opcode of that name" },
         { "tx prob=1 drop", 1, 9, "expected a percentage, like 0.5%" },

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The speed of the port: it changes while the device runs. */
+#include <stdlib.h>
+
 #include "harness/budget.h"
 #include "harness/fields.h"
 #include "harness/frames.h"
@@ -233,7 +235,91 @@ static void test_bad_state(void)
     }
 }
 
+/* ---- a port that is slower than it says ---- */
+
+static uint64_t hits_of(const char *rule)
+{
+    char text[QHCA_FAULTS_TEXT];
+    const char *at;
+
+    qhca_engine_get_faults(g->e, text, sizeof(text));
+    at = strstr(text, rule);
+    REQUIRE(at);
+    return strtoull(strstr(at, "hits ") + 5, NULL, 10);
+}
+
+static void test_grey(void)
+{
+    uint64_t packets, hits;
+
+    start_running(1000);
+    guest_set_faults(g, "port bandwidth=100");
+    packets = counter(g, QHCA_CNT_TX_PKTS);
+    CHECK(measured(100) < 115 && measured(100) > 75);
+    CHECK_EQ(speed(), 1000);
+    no_event();
+    hits = hits_of("port bandwidth=100");
+    packets = counter(g, QHCA_CNT_TX_PKTS) - packets;
+    tap_note("%u hits", (unsigned)hits);
+    CHECK_EQ(hits, packets);
+    /* The lower one counts, and the first one of several rules. */
+    guest_set_faults(g, "port bandwidth=5000; port bandwidth=10");
+    CHECK(measured(50) > 750 && measured(50) < 1100);
+    CHECK_EQ(hits_of("port bandwidth=10 "), 0);
+    set_speed(0);
+    CHECK(measured(10) > 3700 && measured(10) < 5500);
+    guest_set_faults(g, "");
+    pass(10 * MS, 100000);
+    CHECK_EQ(vhca_qp_get(g->e, qp.qpn)->sq.ci, 4000);
+    CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
+}
+
+/* A slow port is awake only when there is something to send. */
+static void test_grey_sleeps(void)
+{
+    start_limited(0, 0, &RC_OPTS);
+    guest_set_faults(g, "port bandwidth=1");
+    post_writes(&qp, 2, 4096);
+    rc_ring(&qp);
+    pass(150 * MS, 60);
+    CHECK_EQ(vhca_qp_get(g->e, qp.qpn)->sq.ci, 2);
+    CHECK_EQ(g->deadline, UINT64_MAX);
+    qhca_engine_reset(g->e, *g->clock);
+    CHECK_EQ(g->e->faults->mbit, 1);
+}
+
+/* Marks that a receiver counts, of @n packets. */
+static unsigned marks(const char *rules, unsigned n)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.sq_log = 10;
+    o.cq_log = 11;
+    start_limited(0, 0, &o);
+    guest_set_faults(g, rules);
+    for (unsigned i = 0; i < n; i++) {
+        post_writes(&qp, 1, 64);
+        rc_ring(&qp);
+        guest_advance(g, MS);
+    }
+    return (unsigned)counter(g, QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS);
+}
+
+static void test_marks(void)
+{
+    unsigned n = marks("seed=3; port ce=20%", 500);
+
+    tap_note("%u of 1000 packets", n);
+    CHECK(n > 150 && n < 250);
+    CHECK_EQ(hits_of("port ce=20%"), n);
+    CHECK_EQ(marks("seed=3; port ce=20%", 500), n);
+    CHECK_EQ(marks("seed=3; tx prob=20% mark=ce", 500), n);
+}
+
 static const struct test tests[] = {
+    { "a rule makes the port slower than it says", test_grey },
+    { "a slow port sleeps", test_grey_sleeps },
+    { "a rule makes the port mark packets", test_marks },
     { "a speed that changes is kept", test_paced },
     { "a limit that is lifted", test_lifted },
     { "Ethernet and RoCE share it", test_ethernet },
