@@ -91,16 +91,19 @@ def test_bandwidth_changes(qemu):
         assert 20 <= took <= 28, took
 
 
+def refuses_bandwidths(hca, values):
+    for value in values:
+        try:
+            set_bandwidth(hca, value)
+        except QMPError:
+            continue
+        raise AssertionError(f"{value} was accepted")
+
+
 def test_bad_bandwidth(qemu):
     """a speed that no port has is refused, and changes nothing"""
     with running(qemu, ",bandwidth=1000") as hca:
-        for value in BAD_BANDWIDTHS:
-            try:
-                set_bandwidth(hca, value)
-            except QMPError:
-                pass
-            else:
-                raise AssertionError(f"{value} was accepted")
+        refuses_bandwidths(hca, BAD_BANDWIDTHS)
         equal((speed(hca), hca.m.qom_get(hca.path, "bandwidth")), (1000, 1000))
         equal(hca.cmd(c.CMD_NOP).status, c.OK)
 

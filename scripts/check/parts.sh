@@ -77,6 +77,7 @@ packages       | one  | full             |          | packages
 oci            | one  | full             |          | oci
 example        | one  | full             |          | example
 conformance    | all  | check full       |          | conformance
+cluster-numbers | all | full             |          | cluster --numbers
 soak           | one  |                  |          | soak
 guest          | one  |                  |          | sections
 '
@@ -162,7 +163,7 @@ counted()
 # shellcheck disable=SC2086 # a list of options
 check_vm() { "$QHCA_TOP/scripts/check/check-vm.py" "$@" $VMFLAGS; }
 
-cluster() { counted cluster "$QHCA_TOP/scripts/cluster/test_cluster.py"; }
+cluster() { counted cluster "$QHCA_TOP/scripts/cluster/test_cluster.py" "$@"; }
 tour() { "$QHCA_TOP/scripts/docs/tour.py" --check; }
 packages() { "$QHCA_TOP/scripts/release/check-packages.sh"; }
 oci() { "$QHCA_TOP/scripts/release/check-oci.sh"; }

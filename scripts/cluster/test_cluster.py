@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Test the cluster simulator with small clusters; prints TAP."""
+"""Test the cluster simulator with small clusters; prints TAP. --numbers: what large ones take."""
 
 import itertools
 import os
 import sys
 
 sys.dont_write_bytecode = True
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+sys.path += [os.path.join(os.path.dirname(os.path.abspath(__file__)), *part)
+             for part in (('..',), ('..', 'bench'))]
 # pylint: disable=wrong-import-position
 import simulator        # noqa: E402
+import study            # noqa: E402
 
 # Losses, marks and pauses: everything that chance or order could decide.
 ROUGH = {'hosts': 32, 'topology': 'leaf-spine', 'radix': 8, 'workload': 'all-to-all',
@@ -18,6 +20,12 @@ INCAST = {'hosts': 17, 'topology': 'star', 'bytes': 1 << 20}
 WORKLOADS = ('incast', 'permutation', 'all-to-all', 'ring-allreduce', 'tree-allreduce')
 TOPOLOGIES = ({'topology': 'star'}, {'topology': 'leaf-spine', 'radix': 4, 'uplinks': 2},
               {'topology': 'fat-tree'}, {'topology': 'fat-tree', 'radix': 8})
+
+
+COSTS = ('memory_mib', 'wall_s', 'engine_s')
+
+LARGE = {'hosts': 1024, 'topology': 'leaf-spine', 'radix': 32, 'workload': 'ring-allreduce',
+         'bytes': 4 << 20, 'hollow': 1}
 
 
 def check(condition, what):
@@ -62,7 +70,7 @@ def hollow_agrees():
     full, hollow = (simulator.run({**ROUGH, 'hollow': value}) for value in (0, 1))
     check(full.ok and hollow.ok, 'not all came through')
     for name in full.values:
-        check(name.endswith('_s') or full.values[name] == hollow.values[name], name)
+        check(name in COSTS or full.values[name] == hollow.values[name], name)
     check(full.flows == hollow.flows and full.series == hollow.series, 'tables')
 
 
@@ -121,14 +129,42 @@ def nonsense_is_refused():
         raise AssertionError(options)
 
 
+def a_thousand_hosts():
+    """In less than a minute, and with two processes in much less."""
+    runs = [simulator.run(LARGE, ranks) for ranks in (1, 2)]
+    one, two = (run.values['wall_s'] for run in runs)
+    print(f'# {one:.1f} s in one process, {two:.1f} s in two')
+    check(runs[0].values['digest'] == runs[1].values['digest'], 'digests')
+    check(one < 60 and one >= 1.6 * two, 'too slow')
+
+
+def ten_thousand_hosts():
+    values = simulator.run({'hosts': 10000, 'topology': 'fat-tree', 'workload': 'idle'}).values
+    print(f"# {values['memory_mib']:.0f} MiB")
+    check(values['memory_mib'] < 4096, 'too much')
+
+
+def many_to_one():
+    """With control the queue stays below where the switch pauses, in the end."""
+    paused = []
+    for dcqcn in (0, 1):
+        run = simulator.run({**study.MANY, 'dcqcn': dcqcn, 'hollow': 1,
+                             'congestion': study.ADAPTERS})
+        check(run.ok, run.values)
+        paused.append(sum(row['paused'] for row in run.series if row['end_ns'] > 10e6))
+    print(f'# paused after 10 ms: {paused[0]:.0f} times, with control {paused[1]:.0f}')
+    check(paused[0] and not paused[1], 'pauses')
+
+
 TESTS = (all_come_through, line_rate, light_takes_time, ranks_agree, hollow_agrees,
          loss_is_repaired, pauses_avoid_loss, control_shortens_queues, grey_host,
          failures_are_found, nonsense_is_refused)
+NUMBERS = (a_thousand_hosts, ten_thousand_hosts, many_to_one)
 
 
 def main():
-    bad = 0
-    for number, test in enumerate(TESTS, 1):
+    bad, tests = 0, NUMBERS if '--numbers' in sys.argv else TESTS
+    for number, test in enumerate(tests, 1):
         name = test.__name__.replace('_', ' ')
         try:
             test()
@@ -136,7 +172,7 @@ def main():
         except (AssertionError, simulator.Broken) as err:
             bad += 1
             print(f'# {err}\nnot ok {number} - {name}', flush=True)
-    print(f'1..{len(TESTS)}')
+    print(f'1..{len(tests)}')
     return bool(bad)
 
 

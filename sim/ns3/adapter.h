@@ -81,8 +81,11 @@ struct adapter_done {
 
 /**
  * adapter_new - a machine that runs, with its port up
+ * @cfg: stays there as long as the machine
  * @host: its number, from 0 on; the address of the first is 10.0.0.1
  * @flows: ends of flows that it will have, at most
+ * @ops: stay there, too
+ * @opaque: for @ops
  *
  * Does not return if there is no memory.
  */
@@ -93,12 +96,18 @@ void adapter_free(struct adapter *a);
 
 /**
  * adapter_open - create the QP of one end of a flow
+ * @a: the machine
+ * @end: what to tell the other one
  *
  * Returns its index; the first has 0, the next 1.
  */
 unsigned adapter_open(struct adapter *a, struct adapter_end *end);
 /**
  * adapter_connect - connect an end with the other one
+ * @a: the machine
+ * @flow: index of the end
+ * @host: number of the other machine
+ * @other: what adapter_open() has said there
  * @sends: this is the end that sends
  */
 void adapter_connect(struct adapter *a, unsigned flow, unsigned host,
@@ -106,6 +115,10 @@ void adapter_connect(struct adapter *a, unsigned flow, unsigned host,
 
 /**
  * adapter_write - post a message, an RDMA WRITE with immediate data
+ * @a: the machine
+ * @now: ns
+ * @flow: index of an end that sends
+ * @bytes: from 1 to what the configuration has
  *
  * The window must have room for it.
  */

@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include <mpi.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cinttypes>
@@ -179,12 +180,14 @@ void Report::WriteSeries(const std::string &path) const
 bool Report::Finish(const std::string &out, double wall, double engine)
 {
     uint64_t open = 0, last = 0;
+    struct rusage usage;
 
     Gather();
     for (std::size_t i = 0; i < m_flows.size(); i++) {
         open += !m_end[i];
         last = std::max(last, m_end[i]);
     }
+    getrusage(RUSAGE_SELF, &usage);
     if (MpiInterface::IsEnabled() && MpiInterface::GetSystemId()) {
         return !open && !m_total[ERRORS];
     }
@@ -197,8 +200,8 @@ bool Report::Finish(const std::string &out, double wall, double engine)
     for (const auto &entry : m_host) {
         std::printf("%s %" PRIu64 "\n", entry.first.c_str(), entry.second);
     }
-    std::printf("wall_s %.2f\nengine_s %.2f\ndigest %016" PRIx64 "\n", wall,
-                engine, m_digest);
+    std::printf("memory_mib %ld\nwall_s %.2f\nengine_s %.2f\ndigest %016" PRIx64
+                "\n", usage.ru_maxrss / 1024, wall, engine, m_digest);
     if (!out.empty()) {
         WriteFlows(out + "/flows.csv");
         WriteSeries(out + "/series.csv");

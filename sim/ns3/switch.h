@@ -15,7 +15,7 @@
 namespace qhca
 {
 
-/**
+/*
  * struct SwitchConfig - what all switches of a cluster have
  * @kmin, @kmax: bytes in a queue from which on some frames are marked, and all
  * @ppm: chance of a mark just below @kmax, in a million; 0: no marks
@@ -33,7 +33,7 @@ struct SwitchConfig
     uint64_t seed = 1;
 };
 
-/**
+/*
  * struct Route - a switch's place in a tree
  * @first, @end: hosts below it: from @first to before @end
  * @span: how many of them are below each of its first ports

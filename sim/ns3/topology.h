@@ -15,7 +15,7 @@
 namespace qhca
 {
 
-/**
+/*
  * struct TopologyConfig - which tree
  * @name: star, leaf-spine or fat-tree
  * @radix: leaf-spine: hosts at a leaf; fat-tree: ports of a switch, 0: as few as

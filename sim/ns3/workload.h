@@ -14,7 +14,7 @@
 namespace qhca
 {
 
-/**
+/*
  * struct Flow - messages from one host to another
  * @bytes: of all messages, which have @message bytes but for the last
  * @start: when the first may leave, ns
@@ -35,7 +35,7 @@ struct Flow
     uint32_t Length(uint32_t k) const;
 };
 
-/**
+/*
  * MakeWorkload - the flows of a workload
  * @name: one of WorkloadNames(), or the path of a trace, see README
  * @bytes: of each flow of incast and permutation; else of each host's data
