@@ -68,25 +68,18 @@ static struct gmr folded(struct node *n, uint64_t block, uint32_t len)
 {
     uint64_t page = guest_alloc(n->g, QHCA_PAGE_SIZE, QHCA_PAGE_SIZE);
     uint64_t *entry = guest_ptr(n->g, page, QHCA_PAGE_SIZE);
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
-    struct gmr mr = { .g = n->g, .addr = block, .len = len };
     uint32_t blocks = (len + BLOCK - 1) >> BLOCK_SHIFT;
+    const struct qhca_buf buf = {
+        .addr = htole64(page), .num_blocks = htole32(blocks),
+        .block_shift = BLOCK_SHIFT, .depth = 1,
+    };
 
     REQUIRE(blocks <= QHCA_TABLE_ENTRIES);
     for (uint32_t i = 0; i < blocks; i++) {
         entry[i] = htole64(block);
     }
-    cmd.reg_mr.buf = (struct qhca_buf) {
-        .addr = htole64(page), .num_blocks = htole32(blocks),
-        .block_shift = BLOCK_SHIFT, .depth = 1,
-    };
-    cmd.reg_mr.iova = htole64(mr.addr);
-    cmd.reg_mr.length = htole64(len);
-    cmd.reg_mr.pdn = htole32(n->pdn);
-    cmd.reg_mr.access = htole16(QHCA_ACCESS_LOCAL_WRITE |
-                                QHCA_ACCESS_REMOTE_WRITE);
-    mr.key = guest_create(n->g, &cmd);
-    return mr;
+    return mr_register(n->g, n->pdn, &buf, block, len,
+                       QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE);
 }
 
 /* Set what @text names. */
@@ -112,16 +105,12 @@ static void choose(struct qhca_congestion *c, const char *text)
 
 static void control(struct guest *g, const struct adapter_config *cfg)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_CONGESTION) };
-    struct qhca_congestion c;
+    struct qhca_congestion c = congestion_get(g);
 
-#define QHCA_CC(id, name, min, max, initial) \
-    c.value[QHCA_CC_##id] = htole32(initial);
-#include "qhca/congestion.def"
     c.value[QHCA_CC_NP_ENABLE] = c.value[QHCA_CC_RP_ENABLE] = htole32(1);
     c.value[QHCA_CC_RP_MAX_RATE] = htole32(cfg->mbit);
     choose(&c, cfg->congestion);
-    REQUIRE(guest_cmd_mbox(g, &cmd, &c, sizeof(c), NULL, 0, NULL) == QHCA_OK);
+    REQUIRE(congestion_set(g, &c) == QHCA_OK);
 }
 
 struct adapter *adapter_new(const struct adapter_config *cfg, unsigned host,

@@ -32,8 +32,6 @@ public:
     void Digest(uint64_t value) { m_digest += value; }
     void Host(const std::string &name, uint64_t value);
 
-    uint64_t Total(Counter which) const { return m_total[which]; }
-
     /*
      * Sum up over the ranks; the first prints it, and writes tables to folder
      * @out, if that is set. Returns whether all flows have come through.

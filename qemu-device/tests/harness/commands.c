@@ -151,14 +151,27 @@ uint32_t guest_create(struct guest *g, struct qhca_cmd *cmd)
     return obj;
 }
 
-void congestion_on(struct guest *g)
+struct qhca_congestion congestion_get(const struct guest *g)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_CONGESTION) };
     struct qhca_congestion c;
 
     for (unsigned i = 0; i < QHCA_CC_MAX; i++) {
         c.value[i] = htole32(g->e->congestion->value[i]);
     }
+    return c;
+}
+
+int congestion_set(struct guest *g, const struct qhca_congestion *c)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_CONGESTION) };
+
+    return guest_cmd_mbox(g, &cmd, c, sizeof(*c), NULL, 0, NULL);
+}
+
+void congestion_on(struct guest *g)
+{
+    struct qhca_congestion c = congestion_get(g);
+
     c.value[QHCA_CC_NP_ENABLE] = c.value[QHCA_CC_RP_ENABLE] = htole32(1);
-    REQUIRE(guest_cmd_mbox(g, &cmd, &c, sizeof(c), NULL, 0, NULL) == QHCA_OK);
+    REQUIRE(congestion_set(g, &c) == QHCA_OK);
 }

@@ -241,12 +241,20 @@ struct gmr {
 };
 struct gmr mr_create(struct guest *g, uint32_t pdn, uint64_t len,
                      unsigned access);
+/* The same of memory that is there; @addr is that of its first byte. */
+struct gmr mr_register(struct guest *g, uint32_t pdn,
+                       const struct qhca_buf *buf, uint64_t addr, uint64_t len,
+                       unsigned access);
 
 /* ---- the port ---- */
 
 extern const uint8_t test_mac[6];
 void port_enable(struct guest *g, const uint8_t *mac, unsigned flags,
                  uint32_t mtu);
+/* The parameters of congestion control, as they are. */
+struct qhca_congestion congestion_get(const struct guest *g);
+/* SET_CONGESTION; returns its status. */
+int congestion_set(struct guest *g, const struct qhca_congestion *c);
 /* The port answers marks with notifications, which slow its QPs down. */
 void congestion_on(struct guest *g);
 /* ALLOW_GID; returns its status. */

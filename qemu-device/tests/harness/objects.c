@@ -344,22 +344,29 @@ uint32_t pd_create(struct guest *g)
     return guest_create(g, &cmd);
 }
 
-struct gmr mr_create(struct guest *g, uint32_t pdn, uint64_t len,
-                     unsigned access)
+struct gmr mr_register(struct guest *g, uint32_t pdn,
+                       const struct qhca_buf *buf, uint64_t addr, uint64_t len,
+                       unsigned access)
 {
-    struct gmr mr = { .g = g, .len = len };
+    struct gmr mr = { .g = g, .addr = addr, .len = len };
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
-    struct gbuf b = guest_buf(g, len, 12, 0);
 
-    mr.addr = b.block[0];
-    cmd.reg_mr.buf = b.desc;
-    cmd.reg_mr.iova = htole64(mr.addr);
-    cmd.reg_mr.offset = htole32(mr.addr & ((1u << b.shift) - 1));
+    cmd.reg_mr.buf = *buf;
+    cmd.reg_mr.iova = htole64(addr);
+    cmd.reg_mr.offset = htole32(addr & ((1u << buf->block_shift) - 1));
     cmd.reg_mr.length = htole64(len);
     cmd.reg_mr.pdn = htole32(pdn);
     cmd.reg_mr.access = htole16((uint16_t)access);
     mr.key = guest_create(g, &cmd);
     return mr;
+}
+
+struct gmr mr_create(struct guest *g, uint32_t pdn, uint64_t len,
+                     unsigned access)
+{
+    struct gbuf b = guest_buf(g, len, 12, 0);
+
+    return mr_register(g, pdn, &b.desc, b.block[0], len, access);
 }
 
 void port_enable(struct guest *g, const uint8_t *mac, unsigned flags,

@@ -32,27 +32,21 @@ static uint32_t some_rate(struct sim *s)
 /* Parameters with which notifications cut often, and rates grow again. */
 void sim_rates_port(struct sim *s, unsigned i)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_CONGESTION) };
     struct guest *g = s->node[i].g;
     uint64_t rng = s->rng;
-    struct qhca_congestion c;
-    uint32_t value[QHCA_CC_MAX];
+    struct qhca_congestion c = congestion_get(g);
 
     if (!s->marked) {
         return;
     }
     sim_stream(s, SIM_STREAM_RATES + 1 + i);
-    memcpy(value, g->e->congestion->value, sizeof(value));
-    value[QHCA_CC_NP_ENABLE] = value[QHCA_CC_RP_ENABLE] = 1;
-    value[QHCA_CC_NP_MIN_TIME] = sim_rand(s, 20);
-    value[QHCA_CC_RP_MIN_CUT] = sim_rand(s, 5);
-    value[QHCA_CC_RP_TIME] = 1 + sim_rand(s, 200);
-    value[QHCA_CC_RP_BYTES] = 65536 + sim_rand(s, 65536);
-    value[QHCA_CC_RP_MIN_RATE] = MIN_MBIT;
-    for (unsigned j = 0; j < QHCA_CC_MAX; j++) {
-        c.value[j] = htole32(value[j]);
-    }
-    CHECK_EQ(guest_cmd_mbox(g, &cmd, &c, sizeof(c), NULL, 0, NULL), QHCA_OK);
+    c.value[QHCA_CC_NP_ENABLE] = c.value[QHCA_CC_RP_ENABLE] = htole32(1);
+    c.value[QHCA_CC_NP_MIN_TIME] = htole32(sim_rand(s, 20));
+    c.value[QHCA_CC_RP_MIN_CUT] = htole32(sim_rand(s, 5));
+    c.value[QHCA_CC_RP_TIME] = htole32(1 + sim_rand(s, 200));
+    c.value[QHCA_CC_RP_BYTES] = htole32(65536 + sim_rand(s, 65536));
+    c.value[QHCA_CC_RP_MIN_RATE] = htole32(MIN_MBIT);
+    CHECK_EQ(congestion_set(g, &c), QHCA_OK);
     s->rng = rng;
 }
 

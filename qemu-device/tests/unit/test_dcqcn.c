@@ -27,22 +27,12 @@ static struct qhca_congestion defaults(void)
     return c;
 }
 
-static int set(const struct qhca_congestion *c)
-{
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_CONGESTION) };
-
-    return guest_cmd_mbox(g, &cmd, c, sizeof(*c), NULL, 0, NULL);
-}
-
 static void set_one(enum qhca_cc which, uint32_t value)
 {
-    struct qhca_congestion c;
+    struct qhca_congestion c = congestion_get(g);
 
-    for (unsigned i = 0; i < QHCA_CC_MAX; i++) {
-        c.value[i] = htole32(g->e->congestion->value[i]);
-    }
     c.value[which] = htole32(value);
-    CHECK_EQ(set(&c), QHCA_OK);
+    CHECK_EQ(congestion_set(g, &c), QHCA_OK);
 }
 
 /* Each has its limits; a command with a wrong one changes nothing. */
@@ -59,16 +49,16 @@ static void test_params(void)
     for (unsigned i = 0; i < QHCA_CC_MAX; i++) {
         c = defaults();
         c.value[i] = htole32(params[i].max);
-        CHECK_EQ(set(&c), QHCA_OK);
+        CHECK_EQ(congestion_set(g, &c), QHCA_OK);
         CHECK_EQ(g->e->congestion->value[i], params[i].max);
         c.value[i ? 0 : 1] = htole32(params[i ? 0 : 1].min);
         c.value[i] = htole32(params[i].max + 1);
-        CHECK_EQ(set(&c), QHCA_ERR_PARAM);
+        CHECK_EQ(congestion_set(g, &c), QHCA_ERR_PARAM);
         CHECK_EQ(g->e->congestion->value[i], params[i].max);
         c.value[i] = htole32(params[i].min);
-        CHECK_EQ(set(&c), QHCA_OK);
+        CHECK_EQ(congestion_set(g, &c), QHCA_OK);
         c.value[i] = htole32(params[i].min - 1);
-        CHECK_EQ(set(&c), QHCA_ERR_PARAM);
+        CHECK_EQ(congestion_set(g, &c), QHCA_ERR_PARAM);
         CHECK_EQ(g->e->congestion->value[i], params[i].min);
     }
     qhca_engine_reset(g->e, *g->clock);
