@@ -23,7 +23,7 @@ struct qhca_holding vhca_fifo_holding(const struct vhca_fifo *f,
 }
 
 bool vhca_fifo_push(struct vhca_fifo *f, const uint8_t *frame, size_t len,
-                    uint32_t from)
+                    uint32_t from, uint64_t due)
 {
     if (len > QHCA_MAX_FRAME || vhca_fifo_used(f) == QHCA_FIFO_FRAMES) {
         return false;
@@ -37,6 +37,7 @@ bool vhca_fifo_push(struct vhca_fifo *f, const uint8_t *frame, size_t len,
     memcpy(fifo_slot(f, f->tail), frame, len);
     f->len[f->tail % QHCA_FIFO_FRAMES] = (uint16_t)len;
     f->from[f->tail % QHCA_FIFO_FRAMES] = from;
+    f->due[f->tail % QHCA_FIFO_FRAMES] = due;
     f->tail++;
     return true;
 }

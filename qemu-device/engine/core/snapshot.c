@@ -222,7 +222,7 @@ void vhca_snap_fifo(struct vhca_snap *s, const char *field,
             continue;
         }
         vhca_snap_raw(s, "frame", frame, len);
-        if (!s->bad && !vhca_fifo_push(f, frame, len, from)) {
+        if (!s->bad && !vhca_fifo_push(f, frame, len, from, 0)) {
             vhca_snap_refuse(s, "frame", "cannot be allocated");
         }
     }

@@ -34,7 +34,8 @@ static void loop_work(struct qhca_engine *e)
     uint32_t from;
     size_t len;
 
-    while (vhca_may_go_on(e) && (frame = vhca_fifo_peek(f, &len, &from))) {
+    while (vhca_may_go_on(e) && vhca_fifo_due(f) <= e->now) {
+        frame = vhca_fifo_peek(f, &len, &from);
         vhca_steer(e, frame, len, from);
         vhca_fifo_pop(f);
     }
@@ -42,8 +43,7 @@ static void loop_work(struct qhca_engine *e)
 
 static bool tx_ready(const struct qhca_engine *e)
 {
-    return !vhca_list_empty(&e->qps->tx_wait.busy) && !e->port->tx_blocked &&
-           vhca_port_open(e);
+    return !vhca_list_empty(&e->qps->tx_wait.busy) && vhca_tx_open(e);
 }
 
 enum { TIMERS, FAILED, LOOP, EQ, CMDQ, TX, QP, ETH, SHADOW, NUM_SOURCES };
@@ -66,7 +66,7 @@ static unsigned sources_ready(const struct qhca_engine *e)
 {
     return (unsigned)e->device->timers_due << TIMERS |
            (unsigned)!vhca_list_empty(&e->events->failed) << FAILED |
-           (unsigned)(vhca_fifo_used(&e->port->loop) > 0) << LOOP |
+           (unsigned)(vhca_fifo_due(&e->port->loop) <= e->now) << LOOP |
            (unsigned)!vhca_list_empty(&e->events->roomy) << EQ |
            (unsigned)vhca_cmdq_ready(e) << CMDQ |
            (unsigned)tx_ready(e) << TX |

@@ -196,6 +196,7 @@ bool qhca_engine_load(struct qhca_engine *e, uint64_t now, const void *buf,
         start_clock(e, now);
     }
     vhca_faults_update(e);      /* rules are not part of the state, and stay */
+    vhca_tx_wait(e);
     /* Set the timer, whatever it was set to before. */
     e->timers.armed = UINT64_MAX;
     e->ops->set_timer(e->opaque, UINT64_MAX);

@@ -157,27 +157,34 @@ static uint64_t next_time(const struct vhca_faults *f)
     return f->stalled ? MIN_OF(next, f->stalled) : next;
 }
 
-/* The first rule for the bandwidth is in force, like the first of any kind. */
-static void update_pace(struct qhca_engine *e)
+/* The first rule for what the port is like is in force, as of any kind. */
+static struct vhca_fault_rule *first_of(struct vhca_faults *f,
+                                        enum vhca_fault_action action)
 {
-    struct vhca_faults *f = e->faults;
-    uint32_t mbit = 0;
-
-    for (unsigned i = f->num_rules; i-- > 0;) {
-        if (f->rule[i].does.action == QHCA_FAULT_SLOW) {
-            mbit = (uint32_t)f->rule[i].does.value;
-            f->slow = i;
+    for (unsigned i = 0; i < f->num_rules; i++) {
+        if (f->rule[i].does.action == action) {
+            return &f->rule[i];
         }
     }
-    if (mbit != f->mbit) {
-        f->mbit = mbit;
-        vhca_pace_set(&f->pace, e->now, mbit);
+    return NULL;
+}
+
+static void update_port(struct qhca_engine *e)
+{
+    struct vhca_faults *f = e->faults;
+    uint32_t before = f->mbit;
+
+    f->slow = first_of(f, QHCA_FAULT_SLOW);
+    f->late = first_of(f, QHCA_FAULT_LATE);
+    f->mbit = f->slow ? (uint32_t)f->slow->does.value : 0;
+    if (f->mbit != before) {
+        vhca_pace_set(&f->pace, e->now, f->mbit);
     }
 }
 
 void vhca_fault_slow(struct qhca_engine *e, size_t len)
 {
-    e->faults->rule[e->faults->slow].hits++;
+    e->faults->slow->hits++;
     vhca_pace_take(&e->faults->pace, e->now, len);
 }
 
@@ -255,7 +262,7 @@ bool vhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
         rule[i].due = e->now + (rule[i].after ? rule[i].after : rule[i].every);
     }
     replace(f, guest, rule, (unsigned)n);
-    update_pace(e);
+    update_port(e);
     vhca_faults_update(e);
     return true;
 }

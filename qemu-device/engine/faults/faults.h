@@ -63,6 +63,7 @@ enum vhca_fault_action {
     QHCA_FAULT_OVERRUN,
     QHCA_FAULT_STALL,           /* ns; 0: forever */
     QHCA_FAULT_SLOW,            /* Mbit/s */
+    QHCA_FAULT_LATE,            /* ns */
     /* These act later, from a timer, and leave what is at the point alone: */
     QHCA_FAULT_LINK_DOWN,       /* ns */
     QHCA_FAULT_FATAL,
@@ -121,8 +122,9 @@ struct vhca_faults {
     uint64_t link_ns;           /* how long the link is to be down */
     uint64_t link_back;         /* when the link is up again; 0: not down */
     uint64_t stalled;           /* when commands go on; 0: not stalled */
-    uint32_t mbit;              /* what rules let the port send; 0: all */
-    unsigned slow;              /* the rule that says so */
+    struct vhca_fault_rule *slow;   /* the one for the bandwidth, or NULL */
+    struct vhca_fault_rule *late;   /* the one for the latency, or NULL */
+    uint32_t mbit;              /* what @slow lets the port send; 0: all */
     struct vhca_pace pace;      /* by which it does */
     struct vhca_timer timer;    /* for all of this; the device room runs it */
 };

@@ -64,6 +64,7 @@ static const struct vhca_fault_word words[] = {
     DOES("stall", AT(CMD), STALL, TIME, .min = 1, .max = LONGEST),
     DOES("hang", AT(CMD), STALL, NOTHING, 0),
     DOES("bandwidth", AT(PORT), SLOW, NUMBER, .min = 1, .max = FASTEST),
+    DOES("latency", AT(PORT), LATE, TIME, .min = 1, .max = LONGEST),
     /* The same as "tx prob=... mark=ce". */
     { .name = "ce", .points = AT(PORT), .takes = QHCA_TAKES_PERCENT,
       .action = QHCA_FAULT_MARK, .off = IN(ppm) },

@@ -61,7 +61,8 @@ static bool addresses_fit(const struct vhca_qp *qp,
 /* Whether packets may cross: not if they would be too large for frames. */
 static bool may_cross(const struct qhca_engine *e, const struct vhca_qp *qp)
 {
-    return !e->cfg.frames && qp->mtu <= vhca_port_path_mtu(e);
+    return !e->cfg.frames && !vhca_port_latency(e) &&
+           qp->mtu <= vhca_port_path_mtu(e);
 }
 
 /* Return the neighbour that frames with this destination reach, or NULL. */
@@ -148,9 +149,10 @@ bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
     bool here = vhca_tx_room(e, true, reserve + 1);
     bool there = vhca_tx_room(e, false, reserve + 1);
 
-    /* The run loop empties the loopback FIFO; only the network calls back. */
+    /* The run loop empties the loopback FIFO, unless it waits for a time. */
     vhca_list_del(&qp->tx_wait);
-    if (!vhca_port_open(e) || (way->net && !there)) {
+    if (!vhca_port_open(e) || (way->net && !there) ||
+        (way->loop && !here && vhca_loop_waits(e))) {
         vhca_qp_wait_tx(e, qp);
         return false;
     }

@@ -37,6 +37,7 @@ static void reset(struct qhca_engine *e)
     bool link = e->port->link;
 
     vhca_async_del(&e->port->async);
+    vhca_timer_cancel(e, &e->port->line);
     vhca_group_free_all(e);
     vhca_fifo_free(&e->port->loop);
     vhca_fifo_free(&e->port->tx);
@@ -47,6 +48,7 @@ static void reset(struct qhca_engine *e)
     e->port->allowed = allowed;
     memset(allowed, 0, e->cfg.num_uars * sizeof(*allowed));
     e->port->pace = pace;
+    e->port->line.fn = vhca_tx_due;
     e->port->told = vhca_port_speed(e);
     vhca_async_init(&e->port->async, PORT_NUMBER);
 }
@@ -297,6 +299,8 @@ int vhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
 static bool init(struct qhca_engine *e)
 {
     e->port->link = true;
+    e->port->line.fn = vhca_tx_due;
+    vhca_timers_provide(e, 1);
     vhca_async_init(&e->port->async, PORT_NUMBER);
     e->port->allowed = calloc(e->cfg.num_uars, sizeof(*e->port->allowed));
     vhca_pace_set(&e->port->pace, e->now, e->cfg.bandwidth);

@@ -15,6 +15,9 @@
 #define QHCA_MAX_MCAST_GRP      512u
 #define QHCA_MAX_MCAST_QP       128u
 
+/* Frames that a request leaves free, so that responses always find room. */
+#define QHCA_TX_RESERVE         64u
+
 struct vhca_gid {
     bool valid;
     bool ipv4;                  /* ::ffff:a.b.c.d */
@@ -52,6 +55,7 @@ struct vhca_port {
     struct vhca_fifo loop;      /* frames to the port itself */
     struct vhca_fifo tx;        /* frames that the network has to take yet */
     bool tx_blocked;
+    struct vhca_timer line;     /* for frames of either whose time will come */
     struct vhca_pace pace;      /* of bytes sent; survives a reset */
     uint32_t told;              /* the speed that the driver knows, or can */
 };
@@ -133,11 +137,17 @@ static inline bool vhca_port_open(const struct qhca_engine *e)
            vhca_pace_left(&e->faults->pace, e->now, 1);
 }
 
+/* Return the ns that frames are on their way, by the fault rules. */
+static inline uint64_t vhca_port_latency(const struct qhca_engine *e)
+{
+    return e->faults->late ? e->faults->late->does.value : 0;
+}
+
 /* Pay for a frame of @len bytes that is sent. */
 static inline void vhca_port_pay(struct qhca_engine *e, size_t len)
 {
     vhca_pace_take(&e->port->pace, e->now, len);
-    if (e->faults->mbit) {
+    if (e->faults->slow) {
         vhca_fault_slow(e, len);
     }
 }
@@ -176,8 +186,19 @@ void vhca_port_walk(struct vhca_snap *s);
 bool vhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
              uint32_t from);
 /* Whether @n more frames of any size fit. */
-bool vhca_tx_room(struct qhca_engine *e, bool loop, unsigned n);
-/* Hand waiting frames to the network until it refuses one. */
+bool vhca_tx_room(const struct qhca_engine *e, bool loop, unsigned n);
+/*
+ * Whether what waits to send may go on: the network takes frames, the pace
+ * allows one, and as much room is free as requests need.
+ */
+bool vhca_tx_open(const struct qhca_engine *e);
+/* Whether the frames to the port itself are on their way for some time yet. */
+bool vhca_loop_waits(const struct qhca_engine *e);
+/* The network takes frames again: hand it those whose time has come. */
 void vhca_tx_flush(struct qhca_engine *e);
+/* Wait for the time of the first of the frames that wait. */
+void vhca_tx_wait(struct qhca_engine *e);
+/* That time has come. */
+void vhca_tx_due(struct qhca_engine *e, struct vhca_timer *t);
 
 #endif /* QHCA_ENGINE_PORT_H */

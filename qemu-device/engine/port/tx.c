@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: the way out. RoCE and Ethernet frames leave in the order in
- * which they are handed in.
+ * which they are handed in, each when its time has come.
  */
 #include "port.h"
 
@@ -18,9 +18,9 @@ static bool send_now(struct qhca_engine *e, const uint8_t *frame, size_t len)
 }
 
 static bool loop(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                 uint32_t from)
+                 uint32_t from, uint64_t due)
 {
-    bool ok = vhca_fifo_push(&e->port->loop, frame, len, from);
+    bool ok = vhca_fifo_push(&e->port->loop, frame, len, from, due);
 
     if (ok && e->ops->loop_frame) {
         e->ops->loop_frame(e->opaque, frame, len);
@@ -28,9 +28,20 @@ static bool loop(struct qhca_engine *e, const uint8_t *frame, size_t len,
     return ok;
 }
 
+static void wait_until(struct qhca_engine *e, uint64_t due)
+{
+    struct vhca_timer *t = &e->port->line;
+
+    if (!t->pos || t->deadline > due) {
+        vhca_timer_set(e, t, due);
+    }
+}
+
 bool vhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
              uint32_t from)
 {
+    uint64_t latency = vhca_port_latency(e), due = e->now + latency;
+
     VHCA_ASSERT(len <= QHCA_MAX_FRAME);
     if (!vhca_running(e)) {
         return false;
@@ -40,29 +51,46 @@ bool vhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
         return true;
     }
     vhca_port_pay(e, len);
-    if (from) {
-        return loop(e, frame, len, from);
+    if (latency) {
+        e->faults->late->hits++;
+        wait_until(e, due);
     }
-    return send_now(e, frame, len) ||
-           vhca_fifo_push(&e->port->tx, frame, len, 0);
+    if (from) {
+        return loop(e, frame, len, from, due);
+    }
+    return (!latency && send_now(e, frame, len)) ||
+           vhca_fifo_push(&e->port->tx, frame, len, 0, due);
 }
 
-bool vhca_tx_room(struct qhca_engine *e, bool loop, unsigned n)
+bool vhca_tx_room(const struct qhca_engine *e, bool loop, unsigned n)
 {
     const struct vhca_fifo *f = loop ? &e->port->loop : &e->port->tx;
 
     return vhca_fifo_used(f) + n <= QHCA_FIFO_FRAMES;
 }
 
-void vhca_tx_flush(struct qhca_engine *e)
+bool vhca_tx_open(const struct qhca_engine *e)
+{
+    return !e->port->tx_blocked && vhca_port_open(e) &&
+           vhca_tx_room(e, false, QHCA_TX_RESERVE + 1) &&
+           vhca_tx_room(e, true, QHCA_TX_RESERVE + 1);
+}
+
+bool vhca_loop_waits(const struct qhca_engine *e)
+{
+    return vhca_fifo_used(&e->port->loop) &&
+           vhca_fifo_due(&e->port->loop) > e->now;
+}
+
+/* Hand frames to the network until it refuses one. */
+static void drain(struct qhca_engine *e)
 {
     const uint8_t *frame;
     uint32_t from;
     size_t len;
 
-    e->port->tx_blocked = false;
-    while (vhca_running(e) &&
-           (frame = vhca_fifo_peek(&e->port->tx, &len, &from))) {
+    while (vhca_running(e) && vhca_fifo_due(&e->port->tx) <= e->now) {
+        frame = vhca_fifo_peek(&e->port->tx, &len, &from);
         if (vhca_port_up(e) && !e->ops->send_frame(e->opaque, frame, len)) {
             e->port->tx_blocked = true;
             return;
@@ -70,4 +98,31 @@ void vhca_tx_flush(struct qhca_engine *e)
         vhca_spend(e, 1);
         vhca_fifo_pop(&e->port->tx);
     }
+}
+
+void vhca_tx_wait(struct qhca_engine *e)
+{
+    uint64_t tx = e->port->tx_blocked ? UINT64_MAX : vhca_fifo_due(&e->port->tx);
+    uint64_t due = MIN_OF(tx, vhca_fifo_due(&e->port->loop));
+
+    if (due != UINT64_MAX) {
+        wait_until(e, due);
+    }
+}
+
+void vhca_tx_flush(struct qhca_engine *e)
+{
+    e->port->tx_blocked = false;
+    drain(e);
+    vhca_tx_wait(e);
+}
+
+/* The run loop receives those to the port itself. */
+void vhca_tx_due(struct qhca_engine *e, struct vhca_timer *t)
+{
+    (void)t;
+    if (!e->port->tx_blocked) {
+        drain(e);
+    }
+    vhca_tx_wait(e);
 }

@@ -27,8 +27,6 @@
 
 /* Packets that may cross to another QP at once. */
 #define QHCA_SPAN           64u
-/* Frames that a request leaves free, so that responses always find room. */
-#define QHCA_TX_RESERVE     64u
 
 /*
  * struct vhca_page_fault - the last page fault of a kind

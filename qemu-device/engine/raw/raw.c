@@ -80,7 +80,8 @@ static bool has_room(struct qhca_engine *e, struct vhca_qp *qp)
     if (!vhca_qp_gate_open(e, qp)) {
         return false;
     }
-    if (!vhca_port_open(e) || !vhca_tx_room(e, false, QHCA_TX_RESERVE + 1)) {
+    if (!vhca_port_open(e) || !vhca_tx_room(e, false, QHCA_TX_RESERVE + 1) ||
+        vhca_loop_waits(e)) {
         vhca_qp_wait_tx(e, qp);
         return false;
     }

@@ -69,7 +69,7 @@ static unsigned graces(const struct qhca_engine *e)
         !vhca_list_empty(&e->qps->tx_wait.busy)) {
         return MIN_OF(QHCA_PORT_SPEED / vhca_port_limit(e), QHCA_MAX_GRACES);
     }
-    return vhca_fifo_used(&e->port->loop) || e->port->tx_blocked;
+    return vhca_fifo_due(&e->port->loop) <= e->now || e->port->tx_blocked;
 }
 
 /*
@@ -82,8 +82,7 @@ static bool not_left(const struct qhca_engine *e, const struct vhca_qp *qp)
 
     return (paced && (vhca_gate_waits(&qp->gate) ||
                       !vhca_list_empty(&qp->ready))) ||
-           (vhca_port_limit(e) && !e->port->tx_blocked &&
-            !vhca_list_empty(&qp->tx_wait));
+           (!e->port->tx_blocked && !vhca_list_empty(&qp->tx_wait));
 }
 
 void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t)

@@ -21,6 +21,8 @@ uint64_t dma_calls(void);
 void check_call(uint64_t before);
 /* Runs until nothing is scheduled, checks each call, returns their number. */
 unsigned settle(void);
+/* Let @ns pass at @g; the timer is called no more often than @calls times. */
+void let_pass(uint64_t ns, unsigned calls);
 /* Limits @guest's device to @share percent of the CPU. */
 void limit_cpu(struct guest *guest, unsigned share);
 /* @qp and @peer on a device with limits, which has recovered from the setup. */

@@ -428,7 +428,8 @@ static void test_behind_a_frame(void)
     rc_ring(&qp);
     done(0, QHCA_WC_SUCCESS);
     heap_use(g->heap);
-    REQUIRE(vhca_fifo_push(&g->e->port->loop, frame, sizeof(frame), qp.qpn));
+    REQUIRE(vhca_fifo_push(&g->e->port->loop, frame, sizeof(frame), qp.qpn,
+                           0));
     heap_use(NULL);
     vhca_qp_schedule(g->e, vhca_qp_get(g->e, qp.qpn));
     vhca_qp_get(g->e, qp.qpn)->sq.pi = 2;

@@ -176,6 +176,8 @@ static void test_errors(void)
         { "port bandwidth=0", 1, 16, "not from 1 to 100000" },
         { "port bandwidth=100001", 1, 16, "not from 1 to 100000" },
         { "port bandwidth", 1, 15, "bandwidth needs a value" },
+        { "port latency=0ms", 1, 14, "not from 0 us to 10 s" },
+        { "tx latency=5ms", 1, 4, "latency has no meaning with tx" },
         { "tx bandwidth=5", 1, 4, "bandwidth has no meaning with tx" },
         { "port drop", 1, 6, "drop has no meaning with port" },
         { "port once bandwidth=5", 1, 6, "once has no meaning with port" },

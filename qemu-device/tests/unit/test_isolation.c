@@ -137,7 +137,7 @@ static void answer(uint8_t opcode, uint8_t syndrome, uint32_t from)
     p.payload_len = opcode == ROCE_CNP ? CNP_LEN : p.payload_len;
     heap_use(g->heap);
     REQUIRE(vhca_fifo_push(&g->e->port->loop, frame, roce_finish(&p, frame),
-                           from));
+                           from, 0));
     heap_use(NULL);
     qhca_engine_run(g->e, *g->clock);
     guest_settle(g);

@@ -205,7 +205,8 @@ static void frame_waits(struct guest *guest)
     static const uint8_t frame[64];
 
     heap_use(guest->heap);
-    REQUIRE(vhca_fifo_push(&guest->e->port->tx, frame, sizeof(frame), 0));
+    REQUIRE(vhca_fifo_push(&guest->e->port->tx, frame, sizeof(frame), 0,
+                           0));
     heap_use(NULL);
 }
 

@@ -287,7 +287,8 @@ static void test_grace(void)
         rc_expect_none(&qp.scq);
         g->own_clock = g->deadline;
         heap_use(g->heap);
-        CHECK(vhca_fifo_push(&g->e->port->loop, junk, sizeof(junk), 1));
+        CHECK(vhca_fifo_push(&g->e->port->loop, junk, sizeof(junk), 1,
+                             0));
         heap_use(NULL);
         g->deadline = UINT64_MAX;
         qhca_engine_tick(g->e, g->own_clock);

@@ -288,14 +288,14 @@ static void short_frames(void)
     static const uint8_t frame[ETH_LEN] = { 1 };
 
     start_node();
-    REQUIRE(vhca_fifo_push(&g->e->port->tx, frame, ETH_LEN, 0));
+    REQUIRE(vhca_fifo_push(&g->e->port->tx, frame, ETH_LEN, 0, 0));
     snapshot_cycle(g);
     CHECK_EQ(vhca_fifo_used(&g->e->port->tx), 1);
     for (unsigned len = 0; len < ETH_LEN; len++) {
         set_nth("port", "length", 1, len);      /* 0 is the section's */
         refused_for("length of a frame");
         start_node();
-        REQUIRE(vhca_fifo_push(&g->e->port->tx, frame, ETH_LEN, 0));
+        REQUIRE(vhca_fifo_push(&g->e->port->tx, frame, ETH_LEN, 0, 0));
     }
 }
 

@@ -23,26 +23,6 @@ static uint32_t speed(void)
     return le32toh(port.speed);
 }
 
-/* Let @ns pass; the timer is called no more often than @calls times. */
-static void pass(uint64_t ns, unsigned calls)
-{
-    uint64_t end = *g->clock + ns;
-
-    while (*g->clock < end) {
-        if (g->scheduled) {
-            g->scheduled = false;
-            qhca_engine_run(g->e, *g->clock);
-        } else if (g->deadline <= end) {
-            REQUIRE(calls-- > 0);
-            *g->clock = MAX_OF(g->deadline, *g->clock);
-            g->deadline = UINT64_MAX;
-            qhca_engine_tick(g->e, *g->clock);
-        } else {
-            *g->clock = end;
-        }
-    }
-}
-
 static uint64_t bytes_sent(void)
 {
     return counter(g, QHCA_CNT_TX_BYTES);
@@ -53,7 +33,7 @@ static unsigned measured(unsigned ms)
 {
     uint64_t before = bytes_sent();
 
-    pass(ms * MS, 20 * ms);
+    let_pass(ms * MS, 20 * ms);
     return (unsigned)((bytes_sent() - before) * 8 / 1000 / ms);
 }
 
@@ -90,13 +70,13 @@ static void test_paced(void)
 static void test_lifted(void)
 {
     start_running(1);
-    pass(10 * MS, 200);
+    let_pass(10 * MS, 200);
     CHECK(!vhca_port_open(g->e));
     set_speed(0);
     CHECK_EQ(speed(), QHCA_PORT_SPEED);
-    pass(MS, 100000);
+    let_pass(MS, 100000);
     CHECK_EQ(vhca_qp_get(g->e, qp.qpn)->sq.ci, 4000);
-    pass(1000 * MS, 10);
+    let_pass(1000 * MS, 10);
     CHECK_EQ(g->deadline, UINT64_MAX);
     CHECK_EQ(g->e->port->pace.cost, 0);
 }
@@ -122,7 +102,7 @@ static void test_ethernet(void)
     rc_ring(&qp);
     for (ms = 0; ms < 1000 && (g->e->eth->tx_busy ||
                   vhca_qp_get(g->e, qp.qpn)->sq.ci < 10); ms++) {
-        pass(MS, 20);
+        let_pass(MS, 20);
     }
     tap_note("%u ms", ms);
     CHECK(ms >= 70 && ms <= 95);        /* 100,000 bytes and headers: 80 */
@@ -269,7 +249,7 @@ static void test_grey(void)
     set_speed(0);
     CHECK(measured(10) > 3700 && measured(10) < 5500);
     guest_set_faults(g, "");
-    pass(10 * MS, 100000);
+    let_pass(10 * MS, 100000);
     CHECK_EQ(vhca_qp_get(g->e, qp.qpn)->sq.ci, 4000);
     CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
 }
@@ -281,7 +261,7 @@ static void test_grey_sleeps(void)
     guest_set_faults(g, "port bandwidth=1");
     post_writes(&qp, 2, 4096);
     rc_ring(&qp);
-    pass(150 * MS, 60);
+    let_pass(150 * MS, 60);
     CHECK_EQ(vhca_qp_get(g->e, qp.qpn)->sq.ci, 2);
     CHECK_EQ(g->deadline, UINT64_MAX);
     qhca_engine_reset(g->e, *g->clock);
