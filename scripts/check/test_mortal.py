@@ -32,16 +32,17 @@ class Mortal(unittest.TestCase):
             os.chmod(program, 0o700)
             one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
             for mortal in (False, True):
-                with server.Server(program, top, top, {'a': []}, mortal=mortal) as one.server:
-                    first = one.server.process.pid
-                    self.assertTrue(one.server.listens())
+                with server.Server(program, top, top, {'a': []}, mortal=mortal) as process:
+                    one.servers = [process]
+                    first = process.process.pid
+                    self.assertTrue(process.listens())
                     reply = json.loads(one.request('server kill'))
                     self.assertEqual('error' not in reply, mortal)
-                    self.assertEqual(one.server.listens(), not mortal)
+                    self.assertEqual(process.listens(), not mortal)
                     for _ in range(2):
                         one.request('server start')
-                        self.assertTrue(one.server.listens())
-                    self.assertEqual(one.server.process.pid == first, not mortal)
+                        self.assertTrue(process.listens())
+                    self.assertEqual(process.process.pid == first, not mortal)
 
 
 if __name__ == '__main__':

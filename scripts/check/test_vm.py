@@ -291,7 +291,10 @@ class Requests(unittest.TestCase):
             one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
             one.nics = NICS
             qmp.execute.return_value = '{"return": {}}'
-            one.request('plug {"driver": "virtio-blk-pci"}')
+            for line in ('plug {"driver": "virtio-blk-pci"}', 'plug 1', 'plug 00', 'plug -1'):
+                self.assertIn('error', json.loads(one.request(line)))
+            qmp.execute.assert_not_called()
+            one.request('plug')
             self.assertEqual(json.loads(qmp.execute.call_args[0][1]), {
                 'execute': 'device_add', 'arguments': {
                     'driver': 'qhca', 'id': 'qhca0', 'bus': 'rp0', 'netdev': 'n0',

@@ -48,6 +48,11 @@ def choose_accel(wish, arm64=False):
     return ('tcg', f'much slower than KVM, but {reason}') if reason else ('kvm', '/dev/kvm works')
 
 
+def root_port(number):
+    """The -device of a root port."""
+    return f'pcie-root-port,id=rp{number},chassis={number + 1},slot={number + 1}'
+
+
 class Nic:
     """One network function and its backend. peers are the addresses of the other
     machines on its cable, the next machine's first."""
@@ -67,10 +72,9 @@ class Nic:
     def args(self):
         netdev = f'n{self.index}'
         # Behind a root port, so that it can be unplugged and replugged.
-        port = ['-device', 'pcie-root-port,id=rp0,chassis=1,slot=1']
+        port = ['-device', root_port(self.index)]
         for number in range(1, self.spare + 1):
-            port += ['-device', f'pcie-root-port,id=rp{number},chassis={number + 1},'
-                                f'slot={number + 1},io-reserve=0,pref64-reserve=32M']
+            port += ['-device', root_port(self.index + number) + ',io-reserve=0,pref64-reserve=32M']
         if self.kind == 'qhca' and self.socket:
             return port + ['-device', json.dumps(requests.plug(self))]
         out = ['-netdev', f'{self.backend},id={netdev}']

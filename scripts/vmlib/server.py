@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
 """The device as a process of its own: qhca-server, for all machines of one run."""
 
-import json
 import os
 import signal
 import socket
 import subprocess
 import time
 
-from . import logs, requests
+from . import logs
 from .build import note
 from .session import die_with_parent
 
 PATIENCE = 30       # seconds until it listens
 
 
-def socket_path(directory, role):
-    """Where machine @role finds its adapter."""
-    return os.path.join(directory, role, 'hca')
+def socket_path(directory, role, rail=0):
+    """Where machine @role finds its adapter of that rail."""
+    return os.path.join(directory, role, f'hca{rail or ""}')
 
 
 def end(process):
@@ -62,14 +61,15 @@ def wait_for(ready, process):
 
 
 class Server:
-    """One process; leaving the context ends it. @adapters: role -> its properties. One that is
-    @mortal may be killed by the guests, who may start another one."""
+    """One process; leaving the context ends it. @adapters: role -> its properties, of those
+    that are the @rail-th of their machines. One that is @mortal may be killed by the guests, who
+    may start another one."""
 
     def __init__(self, program, directory, run_dir, adapters, uplink=None, mortal=False,
-                 trace=()):
+                 trace=(), rail=0):
         self.mortal = mortal
-        self.control = os.path.join(directory, 'server')
-        self.log = logs.Pipe(os.path.join(run_dir, 'server.err'),
+        self.control = os.path.join(directory, f'server{rail or ""}')
+        self.log = logs.Pipe(os.path.join(run_dir, f'server{rail or ""}.err'),
                              logs.TRACE_LIMIT if trace else logs.LIMIT)
         self.args = [program, '--verbose', '--control', self.control]
         for pattern in trace:
@@ -77,7 +77,7 @@ class Server:
         if uplink:
             self.args += ['--uplink', uplink]
         for role, properties in adapters.items():
-            self.args += ['--socket', ','.join([socket_path(directory, role), f'id={role}',
+            self.args += ['--socket', ','.join([socket_path(directory, role, rail), f'id={role}',
                                                 *properties])]
         self.process = self.out = None
 
@@ -116,16 +116,3 @@ class Server:
         """A socket may be there that one before has left."""
         with socket.socket(socket.AF_UNIX) as sock:
             return sock.connect_ex(self.control) == 0
-
-    def translate(self, text, role, nics):
-        """The command in @text as the server takes it; None: it is one for QEMU."""
-        asked = json.loads(text)
-        arguments = asked['arguments']
-        if arguments.get('path') == requests.PATH:
-            arguments['path'] = role
-        elif asked['execute'] == 'set_link' and arguments['name'] in (
-                requests.DEVICE, f'n{nics[0].index}'):
-            arguments['name'] = role
-        else:
-            return None
-        return json.dumps(asked)

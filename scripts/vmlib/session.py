@@ -53,7 +53,7 @@ class Session:
         self.ready = False              # its prompt is there
         self.waiting = None             # name of the barrier it waits at
         self.host = None                # channel for requests to the launcher
-        self.server = None              # the process that has the adapter, if QEMU has not
+        self.servers = []               # the processes that have the adapters, if QEMU has not
         self.plugged = 0                # which of its ports has the adapter
         self.process = None
         self.buffers = {}
@@ -167,7 +167,7 @@ class Session:
             if word == 'qmp':
                 return self._command(requests.command(rest, self.nics))
             if word == 'plug':
-                return self._plug()
+                return self._plug(requests.adapter(rest, self.nics))
             if word == 'server':
                 return self._life_of_server(rest)
             if word == 'snapshot':
@@ -179,22 +179,22 @@ class Session:
         return requests.error('unknown request')
 
     def _command(self, text):
-        for_server = self.server and self.server.translate(text, self.role, self.nics)
+        for_server = requests.for_server(text, self.role, self.nics)
         if for_server:
-            return qmp.execute(self.server.control, for_server)
+            return qmp.execute(self.servers[for_server[1]].control, for_server[0])
         return qmp.execute(self._qmp(), text)
 
-    def _plug(self):
+    def _plug(self, nic):
         """The adapter again; that of a server at another port, for the one before is there yet."""
-        number = self.plugged + 1 if self.nics[0].socket else 0
+        number = self.plugged + 1 if nic.socket else 0
         reply = qmp.execute(self._qmp(), json.dumps(
-            {'execute': 'device_add', 'arguments': requests.plug(self.nics[0], number)}))
+            {'execute': 'device_add', 'arguments': requests.plug(nic, number)}))
         if 'error' not in json.loads(reply):
             self.plugged = number
         return reply
 
     def _life_of_server(self, what):
-        acts = self.server.acts() if self.server else {}
+        acts = self.servers[0].acts() if self.servers else {}
         if what not in acts:
             raise requests.Refused('a guest may not do that to the server')
         acts[what]()

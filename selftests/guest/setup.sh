@@ -6,8 +6,9 @@
 # Bring the machine into a state where RDMA works; without arguments: what the launcher
 # asked for. qhca: load our modules, install the provider, give the netdev its address.
 # eth: all but the RDMA driver. rxe: rdma_rxe on the virtio netdev. net: addresses only.
-# What was found goes to /run/qhca/env (QHCA_DEV, QHCA_IF, QHCA_GID, QHCA_RXE_DEV,
-# QHCA_RXE_GID). Safe to run twice.
+# What was found goes to /run/qhca/env (QHCA_DEV, QHCA_IF, QHCA_GID, those of the first HCA;
+# QHCA_DEVS, QHCA_IFS, QHCA_GIDS, a word for each; QHCA_RXE_DEV, QHCA_RXE_GID). Safe to run
+# twice, so an HCA that was plugged in again gets its address back.
 
 . /opt/qhca/job/env
 DIR=/opt/qhca
@@ -20,7 +21,7 @@ remember()
 {
 	mkdir -p /run/qhca
 	sed -i "/^export $1=/d" /run/qhca/env 2>/dev/null
-	echo "export $1=$2" >>/run/qhca/env
+	echo "export $1=\"$2\"" >>/run/qhca/env
 }
 
 netdev_of_mac()
@@ -82,7 +83,7 @@ rdma_core()
 # The network card, with or without the RDMA driver on top.
 setup_eth()
 {
-	local dev
+	local dev devs='' macs ips n
 	[ "$QHCA_INSMOD" = 1 ] || return 0
 	if [ ! -e "$DIR/modules/qhca.ko" ]; then
 		echo "setup: no qhca.ko in the payload" >&2
@@ -91,14 +92,50 @@ setup_eth()
 	insert "$DIR/modules/qhca.ko"
 	[ "${1:-}" != rdma ] || insert "$DIR/modules/qhca_ib.ko"
 	ip link set dev lo up
-	dev=$(address "$QHCA_MAC" "$QHCA_IP") ||
-		fail "no netdev with address $QHCA_MAC: $(lspci -nn -d 1af4:10f0)"
-	remember QHCA_IF "$dev"
+	read -ra macs <<<"$QHCA_MACS"
+	read -ra ips <<<"$QHCA_IPS"
+	for n in "${!macs[@]}"; do
+		dev=$(address "${macs[n]}" "${ips[n]}") ||
+			fail "no netdev with address ${macs[n]}: $(lspci -nn -d 1af4:10f0)"
+		devs+=" $dev"
+	done
+	devs=${devs# }
+	remember QHCA_IFS "$devs"
+	remember QHCA_IF "${devs%% *}"
+}
+
+# rdma_of NETDEV: the RDMA device of the same function, which is there a moment later.
+rdma_of()
+{
+	local end=$((SECONDS + 5))
+	until ls "/sys/class/net/$1/device/infiniband" 2>/dev/null; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.02
+	done
+}
+
+# The RDMA devices, as the netdevs are ordered, and the GIDs of their addresses.
+setup_rdma()
+{
+	local netdev dev gid devs='' gids='' ips n=0
+	. /run/qhca/env
+	read -ra ips <<<"$QHCA_IPS"
+	for netdev in $QHCA_IFS; do
+		dev=$(rdma_of "$netdev")
+		[ -n "$dev" ] || fail "no qhca RDMA device beside $netdev"
+		gid=$(qhca-gid "$dev" "${ips[n]}")
+		devs+=" $dev" gids+=" $gid" n=$((n + 1))
+	done
+	devs=${devs# } gids=${gids# }
+	remember QHCA_DEVS "$devs"
+	remember QHCA_GIDS "$gids"
+	remember QHCA_DEV "${devs%% *}"
+	remember QHCA_GID "${gids%% *}"
 }
 
 setup_qhca()
 {
-	local dev rdma=rdma
+	local rdma=rdma
 	[ "$QHCA_INSMOD" = 1 ] || return 0
 	[ -e "$DIR/modules/qhca_ib.ko" ] || rdma=''
 	rdma_core
@@ -106,10 +143,7 @@ setup_qhca()
 	[ ! -d $USERSPACE ] || install_provider userspace-provider $USERSPACE
 	setup_eth "$rdma"
 	[ -n "$rdma" ] || return 0
-	dev=$(basename "$(find /sys/class/infiniband -name 'qhca*' 2>/dev/null | head -n 1)")
-	[ -n "$dev" ] || fail "no qhca RDMA device"
-	remember QHCA_DEV "$dev"
-	remember QHCA_GID "$(qhca-gid "$dev" "$QHCA_IP")"
+	setup_rdma
 }
 
 setup_rxe()
