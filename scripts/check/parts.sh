@@ -26,6 +26,9 @@ kselftest      | one  | check full       | guest    | one_guest 2400 --device-ar
 consumers      | one  | check full       |          | consumers_alone
 hostile        | one  | check full       | variants | hostile
 life           | one  | check full       |          | life
+rails          | one  | check full       |          | one_guest 1200 --hcas 2 -- rails
+rails-8        | one  | full             | variants | one_guest 1800 --hcas 8 --smp 4 --mem 4G -- rails
+rails-server   | one  | full             | server   | one_guest 1200 --server --hcas 2 -- rails
 unplug         | one  | full             | variants | unplug
 vm             | one  | full             | launcher | check_vm options
 lab            | pair | full             | launcher | check_vm lab

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # check.sh [eth] [kverbs] [tools] [matrix] [cm] [soak] [life] [lies] [hostile]
-#     [snapshot] [kselftest [NAME…] | pyverbs [FILE…]]     (in the guest)
+#     [snapshot] [rails] [kselftest [NAME…] | pyverbs [FILE…]]     (in the guest)
 #
 # The guest's sections of `make check`, on the device QHCA_DEV; without arguments
-# all of them but life and snapshot, which take minutes, and lies and hostile, which need
-# vm --hostile. What follows kselftest or pyverbs are names of its programs. Ends with
+# all of them but life and snapshot, which take minutes, lies and hostile, which need
+# vm --hostile, and rails, which needs vm --hcas. What follows kselftest or pyverbs are names of its programs. Ends with
 # one line: N passed, N failed, N skipped. Exit status 0 if something passed and nothing
 # failed.
 
@@ -28,6 +28,7 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/life.sh
 . /opt/qhca/guest/restarts.sh
 . /opt/qhca/guest/snapshot.sh
+. /opt/qhca/guest/rails.sh
 
 # ---- kselftests: the programs named, here or in KSELFTESTS, or those in tests.list
 
@@ -35,11 +36,11 @@ DMA_ERRORS=/sys/kernel/debug/dma-api/num_errors
 
 kselftest()
 {
-	local name rc
+	local name rc group=${KSELFTEST_GROUP:-kselftest}
 	# shellcheck disable=SC2046,SC2086 # words
 	[ $# -gt 0 ] || set -- ${KSELFTESTS:-$(cat /opt/qhca/selftests/tests.list)}
 	[ $# -gt 0 ] || result fail kselftest "none in the payload"
-	plan kselftest "$@"
+	plan "$group" "$@"
 	for name; do
 		if [ "$name" = suspend ] && [[ $(uname -r) == 7.* ]]; then
 			# Writers sleep in wait_port_writable() ever after, this script too.
@@ -52,7 +53,7 @@ kselftest()
 		( cd /opt/qhca/selftests && RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID \
 			timeout "${KSELFTEST_TIMEOUT:-400}" "./$name" </dev/null ) \
 			>"$LOGS/ks-$name.log" 2>&1 || rc=$?
-		tap "kselftest/$name" "$LOGS/ks-$name.log" $rc
+		tap "$group/$name" "$LOGS/ks-$name.log" $rc
 	done
 }
 
@@ -375,7 +376,7 @@ if [ $# = 0 ] && [ -n "$QHCA_DEV" ]; then
 fi
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
-	eth|kverbs|tools|cm|matrix|soak|core|life|lies|hostile|snapshot) "$1" ;;
+	eth|kverbs|tools|cm|matrix|soak|core|life|lies|hostile|snapshot|rails) "$1" ;;
 	kselftest|pyverbs) "$@"; break ;;
 	*) result fail "$1" "no such section"; break ;;
 	esac

@@ -20,7 +20,7 @@ ucx_build()
 
 ucx_env()
 {
-	export UCX_NET_DEVICES=$QHCA_DEV:1 UCX_TLS=$1 UCX_LOG_LEVEL=info UCX_VFS_ENABLE=n
+	export UCX_NET_DEVICES=${UCX_NETS:-$QHCA_DEV:1} UCX_TLS=$1 UCX_LOG_LEVEL=info UCX_VFS_ENABLE=n
 	[ -z "$2" ] || export UCX_IB_GID_INDEX=$2
 }
 
