@@ -133,7 +133,7 @@ class Servers(unittest.TestCase):
             with contextlib.ExitStack() as stack:
                 with mock.patch.object(VM.server, 'end', return_value=0), \
                         mock.patch.object(VM.server.logs.Pipe, 'finish'):
-                    VM.start_servers(opts, {'server': '/p'}, sessions, top, top, stack)
+                    VM.server.start_all(opts, {'server': '/p'}, sessions, top, top, stack)
                     stack.close()
             args = [one.args for one in sessions[0].servers]
             self.assertEqual(sessions[0].servers, sessions[1].servers)

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 
-from . import logs
+from . import cable, logs
 from .build import note
 from .session import die_with_parent
 
@@ -116,3 +116,37 @@ class Server:
         """A socket may be there that one before has left."""
         with socket.socket(socket.AF_UNIX) as sock:
             return sock.connect_ex(self.control) == 0
+
+
+def start_all(opts, dirs, sessions, run_dir, sock_dir, stack):
+    """The processes that have the adapters: one for each rail, with those of all machines."""
+    # A server refuses events that it does not have, and QEMU does not know those it has.
+    events = [name for name in opts.trace if name.startswith('qhca')]
+    opts.trace = [name for name in opts.trace if name not in events]
+    for rail in range(opts.hcas):
+        start_rail(opts, dirs, sessions, rail, events, run_dir, sock_dir, stack)
+    if events and not opts.quiet:
+        note('trace events of qhca-server go to ' + ', '.join(
+            one.log.path for one in sessions[0].servers))
+
+
+def start_rail(opts, dirs, sessions, rail, events, run_dir, sock_dir, stack):
+    """The process of one rail. Its switch is at the launcher's hub if there are machines with
+    other adapters, at QEMU's user network if there is but one machine."""
+    uplink = None
+    if len(sessions) > 1 and opts.link == 'hub':
+        uplink = os.path.join(sock_dir, f'link{rail}')
+    elif len(sessions) == 1:
+        uplink = os.path.join(sock_dir, f'gateway{rail or ""}')
+        stack.enter_context(Gateway(dirs['qemu'], uplink, cable.user(rail),
+                                    os.path.join(run_dir, f'gateway{rail or ""}.err')))
+    adapters = {session.role: [f'mac={session.nics[rail].mac}', *session.nics[rail].device_args]
+                for session in sessions if session.nics[rail].kind == 'qhca'}
+    process = Server(os.path.join(dirs['server'], 'qhca-server'), sock_dir, run_dir, adapters,
+                     uplink and f'stream:{uplink}', opts.mortal_server, events, rail)
+    for session in sessions:
+        session.servers.append(process)
+        if session.role in adapters:
+            session.nics[rail].socket = socket_path(sock_dir, session.role, rail)
+            session.nics[rail].spare = 16 if opts.mortal_server else 0
+    stack.enter_context(process)

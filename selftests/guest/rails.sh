@@ -13,6 +13,7 @@ rails_read()
 	read -ra DEVS <<<"$QHCA_DEVS"
 	read -ra IFS_OF <<<"$QHCA_IFS"
 	read -ra GIDS <<<"$QHCA_GIDS"
+	# shellcheck disable=SC2153 # the launcher's
 	read -ra IPS <<<"$QHCA_IPS"
 	FUNCTIONS=()
 	for n in "${IFS_OF[@]}"; do
@@ -72,6 +73,8 @@ rails_perf()
 		-x "${GIDS[n]}" -p "$port" -s 65536 -n 500 -F "$@" || { tail -n 3 "$LOGS/rail$n".*; false; }
 }
 
+rails_devices() { find /sys/class/infiniband -mindepth 1 | wc -l; }
+
 rails_moved() { cat "/sys/class/infiniband/${DEVS[$1]}/ports/1/hw_counters/tx_bytes"; }
 
 # rails_share LEAST COMMAND…: LEAST of the rails, at least, carry 100,000 bytes of it each.
@@ -107,8 +110,9 @@ rails_ucx()
 	local list
 	printf -v list '%s:1,' "${DEVS[@]}"
 	# The names are all that ucx_two sets; its log names the first.
-	UCX_MAX_RNDV_RAILS=${#DEVS[@]} UCX_NETS=${list%,} ucx_two rc_v "" $UCX_PORT \
-		"$UCX_DIR/ucx-verify 1000000 $UCX_PORT" "$UCX_DIR/ucx-verify 1000000 $UCX_PORT $QHCA_IP"
+	UCX_MAX_RNDV_RAILS=${#DEVS[@]} UCX_NETS=${list%,} ucx_two rc_v "" "$UCX_PORT" \
+		"$UCX_DIR/ucx-verify 1000000 $UCX_PORT" \
+		"$UCX_DIR/ucx-verify 1000000 $UCX_PORT $QHCA_IP"
 }
 
 rails_libfabric()
@@ -133,7 +137,7 @@ rails_unplug_command()
 rails_replug()
 {
 	until_true 30 test ! -e "/sys/bus/pci/devices/${FUNCTIONS[$1]}" || return
-	same "devices without it" "$(ls /sys/class/infiniband | wc -l)" $((${#DEVS[@]} - 1)) || return
+	same "devices without it" "$(rails_devices)" $((${#DEVS[@]} - 1)) || return
 	if skip_word server; then
 		echo 1 >/sys/bus/pci/rescan
 	else
@@ -143,14 +147,14 @@ rails_replug()
 
 rails_unplug()
 {
-	local n=$1 rc=0 before="${FUNCTIONS[*]} ${DEVS[*]} ${IFS_OF[*]} ${GIDS[*]}"
+	local n=$1 rc=0 names="${FUNCTIONS[*]} ${DEVS[*]} ${IFS_OF[*]} ${GIDS[*]}"
 	UNPLUG=$(rails_unplug_command "$n") RDMA_DEVICE=${DEVS[n]} \
 		timeout 200 /opt/qhca/selftests/unplug >"$LOGS/unplug.log" 2>&1 || rc=$?
 	tap "rails/unplug-$n" "$LOGS/unplug.log" $rc
 	expect "rails/unplug-$n: it is plugged in again" rails_replug "$n"
 	rails_read
 	expect "rails/unplug-$n: names and GIDs are as before" same "they" \
-		"${FUNCTIONS[*]} ${DEVS[*]} ${IFS_OF[*]} ${GIDS[*]}" "$before"
+		"${FUNCTIONS[*]} ${DEVS[*]} ${IFS_OF[*]} ${GIDS[*]}" "$names"
 	expect "rails/unplug-$n: all at once" rails_each rails_bw
 }
 
@@ -188,7 +192,7 @@ rails_bonds()
 	expect rails/bond/made rails_bond || return
 	expect rails/bond/active until_true 10 rails_active "${IFS_OF[0]}"
 	expect "rails/bond: the GID is that of the active one" until_true 10 rails_gid_at "${DEVS[0]}"
-	expect "rails/bond: no RDMA device more" same devices "$(ls /sys/class/infiniband | wc -l)" \
+	expect "rails/bond: no RDMA device more" same devices "$(rails_devices)" \
 		${#DEVS[@]}
 	expect "rails/bond: RC" rails_ten_steps 0
 	expect rails/bond/pulled qhca-cable down
