@@ -12,6 +12,10 @@ from dataclasses import dataclass, field
 from vmlib.build import CACHE, SCRIPTS
 
 
+# What depends on the machine that runs it.
+COSTS = ('memory_mib', 'wall_s', 'engine_s')
+
+
 class Broken(Exception):
     """The simulator could not be run with these options."""
 
