@@ -53,8 +53,8 @@ def parse(argv):
 def failed(options):
     try:
         return not simulator.run(options).ok
-    except simulator.Broken:
-        return False
+    except simulator.Broken as err:
+        return not err.refused
 
 
 def show(run):

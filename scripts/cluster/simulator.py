@@ -3,7 +3,6 @@
 
 import csv
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,10 @@ COSTS = ('memory_mib', 'wall_s', 'engine_s')
 
 
 class Broken(Exception):
-    """The simulator could not be run with these options."""
+    """The simulator could not be run with these options; refused: it has said why."""
+    def __init__(self, status):
+        super().__init__(f'the simulator ended with status {status}')
+        self.refused = status == 2
 
 
 @dataclass
@@ -52,27 +54,32 @@ def parse(text):
             for pair in words if len(pair) == 2}
 
 
+def folder():
+    """A temporary one that the simulator sees."""
+    os.makedirs(os.path.join(CACHE, 'tmp'), exist_ok=True)
+    return tempfile.TemporaryDirectory(prefix='cluster.', dir=os.path.join(CACHE, 'tmp'))
+
+
+def inside(path):
+    """What the simulator calls a path in the cache."""
+    return os.path.join('/qhca-cache', os.path.relpath(path, CACHE))
+
+
 def run(options, ranks=1, quiet=True):
     """options: what the simulator calls them, without dashes."""
-    os.makedirs(os.path.join(CACHE, 'tmp'), exist_ok=True)
-    work = tempfile.mkdtemp(prefix='cluster.', dir=os.path.join(CACHE, 'tmp'))
-    try:
+    with folder() as work:
         args = [f'--{name}={value}' for name, value in options.items()]
-        # The cache is /qhca-cache there.
-        args.append('--out=' + os.path.join('/qhca-cache', os.path.relpath(work, CACHE)))
+        args.append('--out=' + inside(work))
         done = subprocess.run([os.path.join(SCRIPTS, 'build/cluster.sh'), '--run', str(ranks),
                                *args, f'--progress={int(not quiet)}'], text=True, check=False,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE if quiet else None)
         values = parse(done.stdout)
         if 'digest' not in values:
-            if quiet:
-                sys.stderr.write(done.stderr)
-            raise Broken(f'the simulator ended with status {done.returncode}')
+            sys.stderr.write((done.stderr if quiet else '') + done.stdout)
+            raise Broken(done.returncode)
         return Run(options, done.returncode == 0, values, table(os.path.join(work, 'flows.csv')),
                    table(os.path.join(work, 'series.csv')))
-    finally:
-        shutil.rmtree(work)
 
 
 # What a failure is looked for with less of, and how little makes sense.

@@ -25,6 +25,28 @@ LARGE = {'hosts': 1024, 'topology': 'leaf-spine', 'radix': 32, 'workload': 'ring
          'bytes': 4 << 20, 'hollow': 1}
 
 
+# Each once ended in an abort, without an end, or as if nothing were wrong.
+NONSENSE = (
+    *({'hosts': text} for text in (-1, '', '1e3', 16000001)), {'bytes': '1e6'}, {'bytes': '4M'},
+    {'bytes': -1}, {'bytes': 1 << 60}, {'bytes': 1 << 40, 'message': 1}, {'window': 1 << 32},
+    {'mtu': 6}, {'timeout': 31}, {'retries': 8}, {'rate': -5}, {'rate': 400000, 'dcqcn': 1},
+    {'delay': 9300000000000}, {'red': 'nan:nan:nan'}, {'red': '5:inf:1'}, {'red': '5:200:1:7'},
+    {'pfc': 'nan:1'}, {'pfc': '1e300:1'}, {'pfc': '5:4,'}, {'grey': '1:4294967297'},
+    {'memory': 1 << 63}, {'loss': -1}, {'loss': 101}, {'loss': 'nan'}, {'stop': -1},
+    {'stop': '1e300'}, {'width': 0}, {'message': 0, 'workload': 'idle'}, {'hollow': 2},
+    {'topology': 'leaf-spine', 'radix': (1 << 32) - 1},
+    {'topology': 'leaf-spine', 'uplinks': (1 << 32) - 1},
+    {'topology': 'fat-tree', 'radix': 4096}, {'topology': 'star', 'hosts': 600000},
+    {'hosts': 100000, 'workload': 'all-to-all'}, {'hosts': 1025}, {'workload': '/tmp'},
+    {'congestion': 'rp_ai_rate=5'}, *({'dcqcn': 1, 'congestion': text} for text in
+                                      ('foo=1', 'rp_ai_rate', 'rp_ai_rate=0', ',,', 'rp_ai_rate=5x',
+                                       'rp_ai_rate=999999999999', 'rp_ai_rate=5,')),
+)
+# Lines that are not what a trace has.
+LINES = ('garbage 0 1 100', '0 0 1 100 more', '0 0 1 1e6', '1e300 0 1 100', '0 0 1 -5', '0 0 1',
+         '10000000000 0 1 100', '0 0 0 5', '0 -1 0 5', '# nothing', '\0\1\2')
+
+
 def check(condition, what):
     if not condition:
         raise AssertionError(what)
@@ -118,12 +140,27 @@ def failures_are_found():
 def nonsense_is_refused():
     for options in ({'topology': 'ring'}, {'workload': '/nowhere'}, {'red': '5:4:1'},
                     {'pfc': '1:2'}, {'hosts': 1}, {'topology': 'fat-tree', 'radix': 2},
-                    {'grey': '16:100'}, {'message': 0}):
+                    {'grey': '16:100'}, {'message': 0}, *NONSENSE):
         try:
             simulator.run({'hosts': 16, **options})
-        except simulator.Broken:
+        except simulator.Broken as err:
+            check(err.refused, f'{options}: {err}')
             continue
         raise AssertionError(options)
+
+
+def traces_are_read():
+    """A good line, with each of the bad ones behind it."""
+    with simulator.folder() as work:
+        path = os.path.join(work, 'trace')
+        for line in ('', *LINES):
+            with open(path, 'w', encoding='ascii') as file:
+                file.write(f'0.5 0 1 100 # half a microsecond\n{line}\n' if line[:1] != '#' else line)
+            try:
+                run = simulator.run({'hosts': 2, 'workload': simulator.inside(path)})
+                check(not line and run.ok and run.flows[0]['start_ns'] == 500, line)
+            except simulator.Broken as err:
+                check(line and err.refused, f'{line}: {err}')
 
 
 def a_thousand_hosts():
@@ -155,7 +192,8 @@ def many_to_one():
 
 TESTS = (all_come_through, line_rate, light_takes_time, ranks_agree, hollow_agrees,
          loss_is_repaired, pauses_avoid_loss, control_shortens_queues, grey_host,
-         failures_are_found, nonsense_is_refused)
+         failures_are_found, nonsense_is_refused,
+         traces_are_read)
 NUMBERS = (a_thousand_hosts, ten_thousand_hosts, many_to_one)
 
 

@@ -3,7 +3,7 @@
 #include "adapter.h"
 #include "harness/rc.h"
 
-#include <stdio.h>
+#include <ctype.h>
 
 #define START       1000000u    /* the clock of machines that nobody watches */
 #define BLOCK_SHIFT 16          /* of memory that stands for a whole region */
@@ -82,25 +82,46 @@ static struct gmr folded(struct node *n, uint64_t block, uint32_t len)
                        QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE);
 }
 
-/* Set what @text names. */
-static void choose(struct qhca_congestion *c, const char *text)
+/* Set what @text names. Returns where it is wrong, or NULL. */
+static const char *choose(struct qhca_congestion *c, const char *text)
 {
-    static const char *const names[] = {
-#define QHCA_CC(id, name, min, max, initial) name,
+    static const struct {
+        const char *name;
+        unsigned min, max;
+    } known[] = {
+#define QHCA_CC(id, name, min, max, initial) { name, min, max },
 #include "qhca/congestion.def"
     };
-    char name[64];
-    unsigned value, i;
-    int len;
+    unsigned long value;
+    size_t len, i;
+    char *end;
 
-    for (; *text; text += len + (text[len] == ',')) {
-        REQUIRE(sscanf(text, "%63[^=]=%u%n", name, &value, &len) == 2);
-        for (i = 0; i < ARRAY_SIZE(names) && strcmp(names[i], name); i++) {
-            continue;
+    for (; *text; text = end + (*end == ',' && end[1])) {
+        len = strcspn(text, "=");
+        for (i = 0; i < ARRAY_SIZE(known); i++) {
+            if (strlen(known[i].name) == len &&
+                !memcmp(known[i].name, text, len)) {
+                break;
+            }
         }
-        REQUIRE(i < ARRAY_SIZE(names));
-        c->value[i] = htole32(value);
+        if (i == ARRAY_SIZE(known) || !isdigit((unsigned char)text[len + 1])) {
+            return text;
+        }
+        value = strtoul(text + len + 1, &end, 10);
+        if (value < known[i].min || value > known[i].max ||
+            (*end && (*end != ',' || !end[1]))) {
+            return text;
+        }
+        c->value[i] = htole32((uint32_t)value);
     }
+    return NULL;
+}
+
+const char *adapter_wrong(const char *congestion)
+{
+    struct qhca_congestion c;
+
+    return choose(&c, congestion);
 }
 
 static void control(struct guest *g, const struct adapter_config *cfg)
@@ -109,7 +130,7 @@ static void control(struct guest *g, const struct adapter_config *cfg)
 
     c.value[QHCA_CC_NP_ENABLE] = c.value[QHCA_CC_RP_ENABLE] = htole32(1);
     c.value[QHCA_CC_RP_MAX_RATE] = htole32(cfg->mbit);
-    choose(&c, cfg->congestion);
+    REQUIRE(!choose(&c, cfg->congestion));
     REQUIRE(congestion_set(g, &c) == QHCA_OK);
 }
 

@@ -36,8 +36,8 @@ struct adapter_ops {
  * @mbit: speed of their links, for congestion control
  * @mtu: path MTU, as in verbs (1: 256 to 5: 4096)
  * @dcqcn: congestion control is on
- * @congestion: its parameters, by their names in devlink: NAME=VALUE,…; a name
- *              that is not known ends the program
+ * @congestion: its parameters, by their names in devlink: NAME=VALUE,…, of which
+ *              adapter_wrong() says that they are good
  * @timeout: local ACK timeout, 4.096 us * 2^@timeout
  * @retries: how often it may run out
  * @message: bytes of the longest message, at most 32 MiB
@@ -79,6 +79,8 @@ struct adapter_done {
     unsigned status;
 };
 
+/* Return where in such a text something is wrong, or NULL. */
+const char *adapter_wrong(const char *congestion);
 /**
  * adapter_new - a machine that runs, with its port up
  * @cfg: stays there as long as the machine

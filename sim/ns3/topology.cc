@@ -27,6 +27,17 @@ static uint32_t Share(uint32_t i, uint32_t n)
     return static_cast<uint32_t>(static_cast<uint64_t>(i) * Ranks() / n);
 }
 
+/* Ports are told apart by the femtosecond, see port.h. */
+static const uint64_t MAX_SWITCH = 400000, MAX_PORTS = 1 << 24;
+
+/* @ports: of all switches together; @largest: of one of them. */
+static void Limit(uint64_t ports, uint64_t largest)
+{
+    if (ports > MAX_PORTS || largest > MAX_SWITCH) {
+        throw std::runtime_error("too many ports");
+    }
+}
+
 Topology::Topology(const TopologyConfig &cfg, const SwitchConfig &switches,
                    Report &report)
     : m_cfg(cfg), m_switches(switches), m_report(report)
@@ -107,6 +118,7 @@ void Topology::Star()
 {
     uint32_t n = m_cfg.hosts, hub;
 
+    Limit(n, n);
     AddHosts(1, n);
     hub = AddSwitch({ 0, n, 1, 0 }, 0);
     for (uint32_t i = 0; i < n; i++) {
@@ -120,6 +132,7 @@ void Topology::LeafSpine()
     uint32_t racks = (n + rack - 1) / rack;
     uint32_t spines = m_cfg.uplinks ? m_cfg.uplinks : rack;
 
+    Limit(static_cast<uint64_t>(racks) * (rack + 2 * spines), racks);
     AddHosts(rack, racks);
     for (uint32_t l = 0; l < racks; l++) {
         AddSwitch({ l * rack, (l + 1) * rack, 1, spines }, Share(l, racks));
@@ -143,16 +156,18 @@ void Topology::LeafSpine()
  */
 void Topology::FatTree()
 {
-    uint32_t n = m_cfg.hosts, half = m_cfg.radix / 2;
+    uint64_t n64 = m_cfg.hosts, half64 = m_cfg.radix / 2;
 
-    for (; !m_cfg.radix && half * half * half * 2 < n; half++) {
+    for (; !m_cfg.radix && half64 * half64 * half64 * 2 < n64; half64++) {
         continue;
     }
-    if (!half || half * half * half * 2 < n || m_cfg.radix % 2) {
+    if (!half64 || half64 * half64 * half64 * 2 < n64 || m_cfg.radix % 2) {
         throw std::runtime_error("a fat tree of k ports, even, has k^3/4 hosts");
     }
+    uint32_t n = m_cfg.hosts, half = static_cast<uint32_t>(half64);
     uint32_t pod = half * half, pods = (n + pod - 1) / pod, first;
 
+    Limit(5ull * pod * pods + pod, 2 * half);
     AddHosts(pod, pods);
     for (uint32_t p = 0; p < pods; p++) {
         for (uint32_t i = 0; i < half; i++) {

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "frame.h"
+#include "number.h"
 
 namespace qhca
 {
@@ -26,6 +27,8 @@ uint32_t Flow::Length(uint32_t k) const
 
 namespace
 {
+
+const double MAX_START = 1e9;           /* us */
 
 struct Wanted
 {
@@ -81,6 +84,9 @@ std::vector<Flow> AllToAll(const Wanted &w)
     uint64_t part = std::max<uint64_t>(w.bytes / w.hosts, 1);
     std::vector<Flow> flows;
 
+    if (w.hosts > MAX_FLOWS / 2) {
+        throw std::runtime_error("too many hosts for all-to-all");
+    }
     for (uint32_t i = 0; i < w.hosts; i++) {
         for (uint32_t step = 1; step < w.hosts; step++) {
             flows.push_back(Plain(w, i, (i + step) % w.hosts, part));
@@ -166,21 +172,50 @@ std::vector<Flow> Trace(const std::string &path, const Wanted &w)
     }
     for (unsigned number = 1; std::getline(file, line); number++) {
         std::istringstream words(line.substr(0, line.find('#')));
-        uint64_t src, dst, bytes;
-        double us;
+        std::string us, word, more;
+        uint64_t number_of[3] = {};
+        const uint64_t &src = number_of[0], &dst = number_of[1];
+        const uint64_t &bytes = number_of[2];
+        double start;
+        bool good;
 
         if (!(words >> us)) {
             continue;
         }
-        if (!(words >> src >> dst >> bytes) || us < 0 || src >= w.hosts ||
-            dst >= w.hosts || src == dst || !bytes) {
+        good = ParseDecimal(us, &start) && start <= MAX_START;
+        for (uint64_t &value : number_of) {
+            good = words >> word && ParseWhole(word, &value) && good;
+        }
+        if (!good || words >> more || src >= w.hosts || dst >= w.hosts ||
+            src == dst || !bytes || bytes > MAX_BYTES) {
             throw std::runtime_error(path + ": line " + std::to_string(number));
         }
         flows.push_back(Plain(w, static_cast<uint32_t>(src),
                               static_cast<uint32_t>(dst), bytes));
-        flows.back().start = static_cast<uint64_t>(us * 1000);
+        flows.back().start = static_cast<uint64_t>(start * 1000);
+    }
+    if (!file.eof() || flows.empty()) {
+        throw std::runtime_error(path + ": there is nothing to send");
     }
     return flows;
+}
+
+/* What can be counted, and what hosts have QPs for. */
+void Check(const std::vector<Flow> &flows, uint32_t hosts)
+{
+    std::vector<uint32_t> ends(hosts);
+    uint64_t bytes = 0;
+
+    for (const Flow &f : flows) {
+        bytes += std::min(f.bytes, MAX_BYTES + 1);
+        if (bytes > MAX_BYTES || f.bytes / f.message >= UINT32_MAX) {
+            throw std::runtime_error("too many bytes");
+        }
+        if (++ends[f.src] > MAX_FLOWS || ++ends[f.dst] > MAX_FLOWS) {
+            throw std::runtime_error("more than " + std::to_string(MAX_FLOWS) +
+                                     " flows at a host");
+        }
+    }
 }
 
 } // namespace
@@ -207,7 +242,11 @@ std::vector<Flow> MakeWorkload(const std::string &name, uint32_t hosts,
     if (hosts < 2 || !bytes || !message) {
         throw std::runtime_error("a workload needs two hosts, and bytes");
     }
-    return maker != makers.end() ? maker->second(wanted) : Trace(name, wanted);
+    std::vector<Flow> flows = maker != makers.end() ? maker->second(wanted) :
+                                                      Trace(name, wanted);
+
+    Check(flows, hosts);
+    return flows;
 }
 
 } // namespace qhca

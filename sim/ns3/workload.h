@@ -14,6 +14,11 @@
 namespace qhca
 {
 
+/* Of all flows of a run together. */
+static const uint64_t MAX_BYTES = 1ull << 50;
+/* Ends of flows at a host: an adapter of the tests has 1,024 QPs. */
+static const uint32_t MAX_FLOWS = 1000;
+
 /*
  * struct Flow - messages from one host to another
  * @bytes: of all messages, which have @message bytes but for the last

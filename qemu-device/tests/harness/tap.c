@@ -64,6 +64,7 @@ unsigned tap_failures(void)
 void tap_end(void)
 {
     if (!running) {
+        fflush(stdout);
         abort();
     }
     longjmp(end_of_test, 1);
