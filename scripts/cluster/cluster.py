@@ -50,9 +50,9 @@ def parse(argv):
     return opts
 
 
-def failed(options):
+def failed(options, ranks=1):
     try:
-        return not simulator.run(options).ok
+        return not simulator.run(options, ranks).ok
     except simulator.Broken as err:
         return not err.refused
 
@@ -67,11 +67,11 @@ def main():
     if 'help' in opts.all:
         return subprocess.run([os.path.join(SCRIPTS, 'build/cluster.sh'), '--run', '1', '--help'],
                               check=False).returncode
-    run = simulator.run(opts.all, opts.ranks, quiet=opts.shrink)
-    if opts.shrink and not run.ok:
-        run = simulator.run(simulator.shrink(opts.all, failed))
+    if opts.shrink and failed(opts.all, opts.ranks):
+        opts.all = simulator.shrink(opts.all, lambda less: failed(less, opts.ranks))
         print('the smallest that fails: ' +
-              ' '.join(f'{name}={value}' for name, value in run.options.items()))
+              ' '.join(f'{name}={value}' for name, value in opts.all.items()), flush=True)
+    run = simulator.run(opts.all, opts.ranks, quiet=opts.shrink)
     show(run)
     if opts.out:
         os.makedirs(opts.out, exist_ok=True)

@@ -10,6 +10,7 @@ sys.dont_write_bytecode = True
 sys.path += [os.path.join(os.path.dirname(os.path.abspath(__file__)), *part)
              for part in (('..',), ('..', 'bench'))]
 # pylint: disable=wrong-import-position
+import cluster          # noqa: E402
 import simulator        # noqa: E402
 import study            # noqa: E402
 
@@ -149,6 +150,36 @@ def nonsense_is_refused():
         raise AssertionError(options)
 
 
+def long_runs_have_short_tables():
+    """Hours without a frame cost no memory; what did not begin has no time."""
+    wait = {'hosts': 2, 'bytes': 10, 'loss': 100, 'timeout': 24}
+    run = simulator.run(wait)
+    check(not run.ok and len(run.series) < 300000 and
+          run.series[-1]['end_ns'] > 500e9, len(run.series))
+    check(run.values['memory_mib'] < 200, run.values)
+    check(sum(row['frames'] for row in run.series) == run.values['frames'], 'frames')
+    ranks = simulator.run(wait, 2)
+    check(ranks.series == run.series and ranks.flows == run.flows, 'two processes')
+    run = simulator.run({'hosts': 4, 'workload': 'tree-allreduce', 'stop': 0.0001})
+    check({row['start_ns'] for row in run.flows} == {0, None}, run.flows)
+
+
+def failures_shrink():
+    """A run that only fails in several processes is made smaller there; so is one that dies."""
+    calls = []
+
+    def fails(options, ranks):
+        calls.append(ranks)
+        raise simulator.Broken(134 if options['hosts'] > 3 else 2)
+    run, simulator.run = simulator.run, fails
+    try:
+        least = simulator.shrink({'hosts': 9, 'bytes': 7, 'window': 2},
+                                 lambda less: cluster.failed(less, 2))
+    finally:
+        simulator.run = run
+    check(least == {'hosts': 4, 'bytes': 1, 'window': 1} and set(calls) == {2}, least)
+
+
 def traces_are_read():
     """A good line, with each of the bad ones behind it."""
     with simulator.folder() as work:
@@ -193,7 +224,7 @@ def many_to_one():
 TESTS = (all_come_through, line_rate, light_takes_time, ranks_agree, hollow_agrees,
          loss_is_repaired, pauses_avoid_loss, control_shortens_queues, grey_host,
          failures_are_found, nonsense_is_refused,
-         traces_are_read)
+         traces_are_read, long_runs_have_short_tables, failures_shrink)
 NUMBERS = (a_thousand_hosts, ten_thousand_hosts, many_to_one)
 
 

@@ -140,7 +140,9 @@ void Hca::Arm()
     }
     m_timer.Cancel();
     m_armed = std::max(deadline, now);
-    m_timer = Simulator::Schedule(NanoSeconds(m_armed - now), &Hca::Fire, this);
+    /* Not when a frame may come: ranks could put the two in different orders. */
+    m_timer = Simulator::Schedule(m_armed > now ? Until(m_armed, 0) : Time(),
+                                  &Hca::Fire, this);
 }
 
 void Hca::Fire()

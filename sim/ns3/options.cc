@@ -170,7 +170,7 @@ static bool Read(const Row *row, const std::string text)
 
 void Options::Parse(int argc, char **argv)
 {
-    CommandLine cmd(__FILE__);
+    CommandLine cmd("cluster");
     std::vector<Row> rows = Network(*this);
 
     adapter.mtu = 5;

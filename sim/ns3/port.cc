@@ -26,8 +26,7 @@ uint64_t Now()
     return static_cast<uint64_t>(Simulator::Now().GetTimeStep() / FS);
 }
 
-/* The time at @ns and @fs, as a delay. */
-static Time Until(uint64_t ns, int64_t fs)
+Time Until(uint64_t ns, int64_t fs)
 {
     return TimeStep(static_cast<uint64_t>(static_cast<int64_t>(ns) * FS + fs -
                                           Simulator::Now().GetTimeStep()));

@@ -23,6 +23,8 @@ namespace qhca
 
 /* The time in ns. */
 uint64_t Now();
+/* The time at @ns and @fs, as a delay. */
+ns3::Time Until(uint64_t ns, int64_t fs);
 class Port;
 
 /* A cable with two ends; "Delay" is how long light needs for it. */

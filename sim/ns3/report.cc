@@ -8,6 +8,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
+#include <stdexcept>
 
 #include "ns3/mpi-interface.h"
 #include "ns3/simulator.h"
@@ -20,6 +21,8 @@ namespace qhca
 static const char *const names[] = {
     "marked", "lost", "paused", "resumed", "frames", "errors",
 };
+
+static const std::size_t MAX_LINES = 1 << 18;
 
 Report::Report(uint64_t width, bool progress)
     : m_width(width), m_progress(progress),
@@ -38,8 +41,33 @@ void Report::Start(const std::vector<Flow> &flows)
     }
 }
 
+/* Make one line of two. */
+void Report::Widen()
+{
+    std::size_t n = (m_lines.size() + 1) / 2;
+
+    for (std::size_t i = 0; i < m_lines.size(); i++) {
+        Line from = m_lines[i];
+        Line &to = m_lines[i / 2];
+
+        if (i % 2 == 0) {
+            to = Line();
+        }
+        for (unsigned k = 0; k < NUM_COUNTERS; k++) {
+            to.count[k] += from.count[k];
+        }
+        to.bytes += from.bytes;
+        to.queue = std::max(to.queue, from.queue);
+    }
+    m_lines.resize(n);
+    m_width *= 2;
+}
+
 Report::Line &Report::Current()
 {
+    while (Now() / m_width >= MAX_LINES) {
+        Widen();
+    }
     std::size_t at = static_cast<std::size_t>(Now() / m_width);
 
     if (at >= m_lines.size()) {
@@ -118,11 +146,16 @@ static void Reduce(uint64_t *values, std::size_t n, MPI_Op op)
 
 void Report::Gather()
 {
-    uint64_t lines = m_lines.size();
+    uint64_t lines, width = m_width;
 
     if (!MpiInterface::IsEnabled()) {
         return;
     }
+    Reduce(&width, 1, MPI_MAX);
+    while (m_width < width) {
+        Widen();
+    }
+    lines = m_lines.size();
     Reduce(&lines, 1, MPI_MAX);
     m_lines.resize(lines);
     for (Line &line : m_lines) {
@@ -141,25 +174,21 @@ void Report::Gather()
     }
 }
 
-void Report::WriteFlows(const std::string &path) const
+void Report::WriteFlows(std::ostream &file) const
 {
-    std::ofstream file(path);
-
     file << "flow,source,destination,bytes,start_ns,end_ns\n";
     for (std::size_t i = 0; i < m_flows.size(); i++) {
         file << i << ',' << m_flows[i].src << ',' << m_flows[i].dst << ','
-             << m_flows[i].bytes << ',' << m_begin[i] - 1 << ',';
-        if (m_end[i]) {
-            file << m_end[i] - 1;
+             << m_flows[i].bytes;
+        for (uint64_t at : { m_begin[i], m_end[i] }) {
+            file << ',' << (at ? std::to_string(at - 1) : "");
         }
         file << '\n';
     }
 }
 
-void Report::WriteSeries(const std::string &path) const
+void Report::WriteSeries(std::ostream &file) const
 {
-    std::ofstream file(path);
-
     file << "end_ns,gbit_per_s,queue";
     for (const char *name : names) {
         file << ',' << name;
@@ -174,6 +203,17 @@ void Report::WriteSeries(const std::string &path) const
             file << ',' << count;
         }
         file << '\n';
+    }
+}
+
+void Report::Write(const std::string &folder) const
+{
+    std::ofstream flows(folder + "/flows.csv"), series(folder + "/series.csv");
+
+    WriteFlows(flows);
+    WriteSeries(series);
+    if (!flows.flush() || !series.flush()) {
+        throw std::runtime_error("cannot write tables to " + folder);
     }
 }
 
@@ -203,8 +243,7 @@ bool Report::Finish(const std::string &out, double wall, double engine)
     std::printf("memory_mib %ld\nwall_s %.2f\nengine_s %.2f\ndigest %016" PRIx64
                 "\n", usage.ru_maxrss / 1024, wall, engine, m_digest);
     if (!out.empty()) {
-        WriteFlows(out + "/flows.csv");
-        WriteSeries(out + "/series.csv");
+        Write(out);
     }
     return !open && !m_total[ERRORS];
 }

@@ -19,7 +19,7 @@ class Report
 public:
     enum Counter { MARKED, LOST, PAUSED, RESUMED, FRAMES, ERRORS, NUM_COUNTERS };
 
-    /* @width: ns of a line in the table over time. */
+    /* @width: ns of a line in the table over time; twice that if it gets long. */
     Report(uint64_t width, bool progress);
     void Start(const std::vector<Flow> &flows);
 
@@ -34,7 +34,8 @@ public:
 
     /*
      * Sum up over the ranks; the first prints it, and writes tables to folder
-     * @out, if that is set. Returns whether all flows have come through.
+     * @out, if that is set. Returns whether all flows have come through; throws
+     * std::runtime_error if a table cannot be written.
      */
     bool Finish(const std::string &out, double wall, double engine);
 
@@ -45,12 +46,14 @@ private:
     };
 
     Line &Current();
+    void Widen();
     void Gather();
-    void WriteFlows(const std::string &path) const;
-    void WriteSeries(const std::string &path) const;
+    void Write(const std::string &folder) const;
+    void WriteFlows(std::ostream &file) const;
+    void WriteSeries(std::ostream &file) const;
     void Progress();
 
-    const uint64_t m_width;
+    uint64_t m_width;
     const bool m_progress;
     std::vector<Flow> m_flows;
     std::vector<uint64_t> m_begin, m_end, m_got;
