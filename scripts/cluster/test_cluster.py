@@ -186,7 +186,7 @@ def traces_are_read():
         path = os.path.join(work, 'trace')
         for line in ('', *LINES):
             with open(path, 'w', encoding='ascii') as file:
-                file.write(f'0.5 0 1 100 # half a microsecond\n{line}\n' if line[:1] != '#' else line)
+                file.write(line if line[:1] == '#' else f'0.5 0 1 100 # half a us\n{line}\n')
             try:
                 run = simulator.run({'hosts': 2, 'workload': simulator.inside(path)})
                 check(not line and run.ok and run.flows[0]['start_ns'] == 500, line)
