@@ -276,7 +276,7 @@ static void random_trouble(struct fuzz *f)
         if (rnd(f, 4)) {
             qhca_engine_set_link(g->e, *g->clock, rnd(f, 2));
         } else {
-            qhca_engine_set_bandwidth(g->e, *g->clock, (unsigned)nasty(f));
+            fuzz_speed(f);
         }
         break;
     case 4:

@@ -70,6 +70,8 @@ void fuzz_session(struct fuzz *f, unsigned steps);
 void fuzz_fill_congestion(struct fuzz *f, struct qhca_congestion *c);
 /* Gives the QP another limit of its rate. */
 void fuzz_rate(struct fuzz *f, const struct rc_qp *q);
+/* Change the speed of the port, or what a rule makes of it. */
+void fuzz_speed(struct fuzz *f);
 /* Perhaps marks the packet @p, or makes a notification of it. */
 void fuzz_congest(struct fuzz *f, struct roce_packet *p);
 

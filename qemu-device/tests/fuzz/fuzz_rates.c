@@ -3,6 +3,8 @@
 #include "harness/debug.h"
 #include "fuzz.h"
 
+#include <stdio.h>
+
 #define QHCA_CC(id, name, min, max, value)  { min, max },
 static const struct {
     uint32_t min, max;
@@ -38,6 +40,27 @@ void fuzz_rate(struct fuzz *f, const struct rc_qp *q)
     c.mailbox = htole64(f->n.g->mbox);
     memcpy(guest_ptr(f->n.g, f->n.g->mbox, sizeof(a)), &a, sizeof(a));
     fuzz_command(f, &c);
+}
+
+void fuzz_speed(struct fuzz *f)
+{
+    static const char *const rules[] = {
+        "", "port bandwidth=%u", "port ce=%u%%", "port bandwidth=%u\nport ce=7%%",
+        "port ce=%u%%\nport bandwidth=1\nport bandwidth=100000",
+    };
+    struct guest *g = f->n.g;
+    bool known = one_in(f, 2);
+    uint64_t value = known ? rnd(f, QHCA_PORT_SPEED + 1) : nasty(f);
+    struct qhca_fault_error err;
+    char text[100];
+
+    if (one_in(f, 2)) {
+        qhca_engine_set_bandwidth(g->e, *g->clock, (unsigned)value);
+        return;
+    }
+    snprintf(text, sizeof(text), rules[rnd(f, ARRAY_SIZE(rules))],
+             (unsigned)(known ? value % 101 : value));
+    qhca_engine_set_faults(g->e, *g->clock, text, &err);
 }
 
 /* Marks a packet, or makes a notification of it. */
