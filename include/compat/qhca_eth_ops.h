@@ -8,7 +8,7 @@
 #define QHCA_ETH_OPS_H
 
 #ifndef QHCA_HAVE_RX_RING_COUNT		/* 6.19 */
-static int qhca_get_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *info, u32 *rules)
+static int qhca_get_rxnfc_all(struct net_device *netdev, struct ethtool_rxnfc *info, u32 *rules)
 {
 	switch (info->cmd) {
 	case ETHTOOL_GRXRINGS:
@@ -24,27 +24,30 @@ static int qhca_get_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *info,
 	}
 #endif
 	default:
-		return -EOPNOTSUPP;
+		return qhca_get_rxnfc(netdev, info, rules);
 	}
 }
 
-#define qhca_get_rx_ring_count	qhca_get_rxnfc
-#define get_rx_ring_count	get_rxnfc
+#define qhca_get_rxnfc		qhca_get_rxnfc_all
+/* Let another operation stay NULL. */
+#define qhca_get_rx_ring_count	NULL
+#define get_rx_ring_count	get_module_eeprom
 #endif
 
 #ifndef QHCA_HAVE_RXFH_FIELDS		/* 6.17 */
-static int qhca_set_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *info)
+static int qhca_set_rxnfc_all(struct net_device *netdev, struct ethtool_rxnfc *info)
 {
 	struct ethtool_rxfh_fields fields = { .data = info->data, .flow_type = info->flow_type };
 
 	if (info->cmd != ETHTOOL_SRXFH)
-		return -EOPNOTSUPP;
+		return qhca_set_rxnfc(netdev, info);
 	return qhca_set_rxfh_fields(netdev, &fields, NULL);
 }
 
-#define qhca_set_rxfh_fields	qhca_set_rxnfc
-#define set_rxfh_fields		set_rxnfc
-/* qhca_get_rxnfc() does this, so let another operation stay NULL. */
+#define qhca_set_rxnfc		qhca_set_rxnfc_all
+/* These are done by the two others, so let other operations stay NULL. */
+#define qhca_set_rxfh_fields	NULL
+#define set_rxfh_fields		get_eeprom
 #define qhca_get_rxfh_fields	NULL
 #define get_rxfh_fields		get_module_info
 #endif

@@ -124,9 +124,12 @@ enum qhca_eth_dir {
 
 /* Spread received frames over the receive queues. Replaces what was set before. */
 struct qhca_cmd_set_rss {	/* QHCA_CMD_SET_RSS */
-	__le32	types;		/* QHCA_RSS_*; 0: all frames to queue 0, whatever the mailbox has */
+	__le32	types;		/* QHCA_RSS_*; 0: none, whatever the mailbox has */
+	__le32	context;	/* 0, or, with QHCA_CAP_NTUPLE, one for the frames of rules */
 };
-QHCA_ASSERT_SIZE(struct qhca_cmd_set_rss, 4);
+QHCA_ASSERT_SIZE(struct qhca_cmd_set_rss, 8);
+
+#define QHCA_RSS_CONTEXTS	32u	/* numbered from 1 on, without that of all other frames */
 
 /* What is hashed: addresses, of TCP and UDP ports, too. Frames without a hash go to queue 0. */
 #define QHCA_RSS_IPV4		0x01	/* addresses, of all frames that the next two leave */
@@ -347,6 +350,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_ETH_SCATTER	0x1000000ull	/* QHCA_ETHQ_SCATTER */
 #define QHCA_CAP_RAW		0x2000000ull	/* QPs of type RAW, flow rules and spreads */
 #define QHCA_CAP_CONGESTION	0x4000000ull	/* SET_CONGESTION, QP_RATE_LIMIT, static rates */
+#define QHCA_CAP_NTUPLE		0x8000000ull	/* flow rules of the Ethernet queues, RSS contexts */
 #define QHCA_CAP_SPEED_CHANGE	0x10000000ull	/* the event of that name */
 
 struct qhca_port_attr {

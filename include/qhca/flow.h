@@ -2,6 +2,7 @@
 /*
  * qhca device interface: flow rules, which say what Ethernet frames QPs of type RAW receive, and
  * spreads, by which several of them share the frames of a rule. For devices with QHCA_CAP_RAW.
+ * Other rules say which of the Ethernet queues a frame is for, if the device has QHCA_CAP_NTUPLE.
  */
 #ifndef QHCA_FLOW_H
 #define QHCA_FLOW_H
@@ -55,10 +56,12 @@ QHCA_ASSERT_OFFSET(struct qhca_flow_key, src, 24);
  * struct qhca_flow - a rule, mailbox of CREATE_FLOW
  *
  * A frame matches if it has the bits of @key that @mask has. Of all rules that match a frame, only
- * those with the smallest @priority count: the oldest of them or, if the frame is to a group, all.
+ * those with the smallest @priority count: the oldest of them or, if the frame is to a group, all;
+ * of QHCA_FLOW_ETH the oldest in any case.
  * @key: 0 where @mask is 0
- * @target: number of a QP of type RAW, or of a spread, by @action
- * @tag: put into the CQE of the frame
+ * @target: number of a QP of type RAW or of a spread, index of a receive queue, or number of an RSS
+ *	context, by @action
+ * @tag: put into the CQE of the frame; 0 with QHCA_FLOW_ETH
  * @order: enum qhca_flow_order
  */
 struct qhca_flow {
@@ -78,11 +81,15 @@ enum qhca_flow_action {
 	QHCA_FLOW_DROP = 0,	/* nobody receives the frame; @target is 0 */
 	QHCA_FLOW_QP = 1,
 	QHCA_FLOW_SPREAD = 2,
+	QHCA_FLOW_QUEUE = 3,	/* which need not exist; then the frame is lost */
+	QHCA_FLOW_RSS = 4,	/* one of the queues of a context, or of all frames: 0 */
 };
 
 enum qhca_flow_order {
 	QHCA_FLOW_FIRST = 0,	/* for all frames but RoCE's, before the Ethernet queues */
 	QHCA_FLOW_REST = 1,	/* for those that their address filter does not accept */
+	/* For the others, instead of SET_RSS; QUEUE, RSS or DROP, and no other rule has these two. */
+	QHCA_FLOW_ETH = 2,
 };
 
 #define QHCA_FLOW_MAX		256u	/* rules */

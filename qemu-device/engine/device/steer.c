@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: the way in. RoCEv2 frames to a GID of the port go to the link,
- * others to the Ethernet queue, if its address filter accepts them.
+ * others to an Ethernet queue, if the address filter accepts them.
  */
 #include "device.h"
 
@@ -70,6 +70,7 @@ static void ethernet(struct qhca_engine *e, const struct frame_headers *p,
                      const uint8_t *frame, size_t len)
 {
     bool accepted = eth_accepts(e->port, frame), csum_ok;
+    struct vhca_eth_to to = { .direct = false };
 
     if (!accepted && !e->raw->flow.used) {
         return;
@@ -78,10 +79,10 @@ static void ethernet(struct qhca_engine *e, const struct frame_headers *p,
     if (vhca_flow_rx(e, frame, len, QHCA_FLOW_FIRST, csum_ok)) {
         return;
     }
-    if (accepted) {
-        vhca_eth_rx(e, frame, len, csum_ok);
-    } else {
+    if (!accepted) {
         vhca_flow_rx(e, frame, len, QHCA_FLOW_REST, csum_ok);
+    } else if (vhca_flow_eth(e, frame, len, &to)) {
+        vhca_eth_rx(e, frame, len, to, csum_ok);
     }
 }
 

@@ -389,7 +389,7 @@ static enum qhca_cqe_status deliver(struct qhca_engine *e, struct vhca_ethq *q,
 }
 
 void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                 bool csum_ok)
+                 struct vhca_eth_to to, bool csum_ok)
 {
     struct qhca_cqe cqe = {
         .opcode = QHCA_CQE_ETH_RX,
@@ -398,7 +398,7 @@ void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     struct vhca_ethq *q;
 
     VHCA_ASSERT(len >= ETH_LEN);
-    q = vhca_rss_choose(e, frame, len, &cqe);
+    q = vhca_rss_choose(e, frame, len, to, &cqe);
     if (!has_wqe(q)) {
         vhca_count(e, QHCA_CNT_ETH_RX_NO_BUF);
         return;

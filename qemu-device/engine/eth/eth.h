@@ -65,14 +65,25 @@ struct vhca_eth_gather {
 };
 
 /*
- * struct vhca_rss - how received frames are spread
+ * struct vhca_rss - an RSS context: how received frames are spread
  * @types: what is hashed; 0: nothing, and the rest is not used
- * @queue: each names a queue that exists
+ * @users: flow rules
+ * @queue: indices; in context 0 of queues that exist
  */
 struct vhca_rss {
     uint8_t types;
+    uint16_t users;
     uint8_t key[QHCA_RSS_KEY_LEN];
     uint8_t queue[QHCA_RSS_ENTRIES];
+};
+
+/*
+ * struct vhca_eth_to - which receive queue gets a frame
+ * @direct: the one with index @target, otherwise RSS context @target chooses
+ */
+struct vhca_eth_to {
+    bool direct;
+    uint8_t target;
 };
 
 /*
@@ -84,7 +95,7 @@ struct vhca_rss {
 struct vhca_eth {
     struct vhca_ethq queue[QHCA_MAX_ETHQ];
     uint32_t tx_busy, tx_next;
-    struct vhca_rss rss;
+    struct vhca_rss rss[1 + QHCA_RSS_CONTEXTS];
     struct vhca_eth_gather gather[QHCA_MAX_ETH_PAIRS];
 };
 
@@ -107,13 +118,20 @@ struct vhca_ethq *vhca_ethq_get(struct qhca_engine *e, uint32_t number);
 
 /* ---- rss.c ---- */
 
-/* Whether the queues in the table exist. */
-bool vhca_rss_ok(const struct qhca_engine *e, const struct vhca_rss *rss);
-/* Whether frames are spread over receive queue @q, among others. */
+/* Whether context @n may have the queues of the table. */
+bool vhca_rss_ok(const struct qhca_engine *e, const struct vhca_rss *rss,
+                 unsigned n);
+/* Whether frames that no rule is for are spread over receive queue @q, too. */
 bool vhca_rss_uses(const struct qhca_engine *e, const struct vhca_ethq *q);
-/* Return the queue for a frame, and put its hash, if it has one, in @cqe. */
+/* Return RSS context @n, which may come from the guest, or NULL. */
+struct vhca_rss *vhca_rss_get(struct qhca_engine *e, uint32_t n);
+/*
+ * Return the queue for a frame, which may not exist, and put the hash of the
+ * frame, if it has one, in @cqe.
+ */
 struct vhca_ethq *vhca_rss_choose(struct qhca_engine *e, const uint8_t *frame,
-                                  size_t len, struct qhca_cqe *cqe);
+                                  size_t len, struct vhca_eth_to to,
+                                  struct qhca_cqe *cqe);
 
 /* ---- eth.c ---- */
 
@@ -127,7 +145,7 @@ void vhca_eth_tx_work(struct qhca_engine *e);
 bool vhca_eth_tx_ready(const struct qhca_engine *e);
 /* Receive a frame for the Ethernet queues. */
 void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                 bool csum_ok);
+                 struct vhca_eth_to to, bool csum_ok);
 /*
  * Pad a frame of at least ETH_LEN bytes to what Ethernet needs, in a buffer of
  * ETH_MIN_LEN. Returns false if it is too long for the MTU.

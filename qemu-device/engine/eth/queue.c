@@ -120,7 +120,7 @@ static void reset(struct qhca_engine *e)
         }
     }
     e->eth->tx_next = 0;
-    e->eth->rss.types = 0;
+    memset(e->eth->rss, 0, sizeof(e->eth->rss));
 }
 
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
@@ -139,5 +139,5 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 
 const struct vhca_room vhca_eth_room = {
     .reset = reset, .holdings = holdings,
-    .section = "eth", .version = 3, .walk = vhca_eth_walk,
+    .section = "eth", .version = 4, .walk = vhca_eth_walk,
 };

@@ -132,8 +132,9 @@ static void walk_gather(struct vhca_snap *s, unsigned i)
     }
 }
 
-static void walk_rss(struct vhca_snap *s, struct vhca_rss *rss)
+static void walk_rss(struct vhca_snap *s, unsigned n)
 {
+    struct vhca_rss *rss = &s->e->eth->rss[n];
     struct vhca_rss loaded = *rss;
 
     loaded.types = (uint8_t)vhca_snap_num(s, "types", rss->types, 1,
@@ -142,13 +143,13 @@ static void walk_rss(struct vhca_snap *s, struct vhca_rss *rss)
         vhca_snap_raw(s, "key", loaded.key, sizeof(loaded.key));
         vhca_snap_raw(s, "queue", loaded.queue, sizeof(loaded.queue));
         vhca_snap_check(s, s->e->cfg.eth_queues > 1 &&
-                           vhca_rss_ok(s->e, &loaded), "queue");
+                           vhca_rss_ok(s->e, &loaded, n), "queue");
     }
     if (s->load && !s->bad) {
         *rss = loaded;
     }
 }
-QHCA_SNAP_KNOWS(struct vhca_rss, 169);
+QHCA_SNAP_KNOWS(struct vhca_rss, 172);
 
 /* Version 1 had one queue of each direction. */
 void vhca_eth_walk(struct vhca_snap *s)
@@ -174,6 +175,9 @@ void vhca_eth_walk(struct vhca_snap *s)
     if (s->version > 1) {
         eth->tx_next = vhca_snap_u32(s, "tx_next", eth->tx_next,
                                      QHCA_MAX_ETH_PAIRS - 1);
-        walk_rss(s, &eth->rss);
+        walk_rss(s, 0);
+    }
+    for (unsigned i = 1; s->version > 3 && i <= QHCA_RSS_CONTEXTS; i++) {
+        walk_rss(s, i);
     }
 }

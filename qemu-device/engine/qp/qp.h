@@ -259,6 +259,8 @@ void vhca_cntset_bind(struct vhca_qp *qp, struct vhca_cntset *set);
 #define QHCA_SNAP_RATES 4u
 /* The one that introduced repeats of page faults. */
 #define QHCA_SNAP_REPEATS 5u
+/* The one that introduced rules of the Ethernet queues. */
+#define QHCA_SNAP_NTUPLE 6u
 
 /*
  * Walk over a queue; the caller checks its parameters. On load @wq is empty

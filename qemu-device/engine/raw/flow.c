@@ -45,7 +45,7 @@ static uint32_t find(struct qhca_engine *e, const uint64_t *key, uint32_t i,
 
 bool vhca_flow_wants(struct qhca_engine *e, const uint8_t *frame, size_t len)
 {
-    uint32_t end = e->raw->first;
+    uint32_t end = e->raw->end[QHCA_FLOW_FIRST];
     uint64_t key[WORDS];
 
     if (!end) {
@@ -71,8 +71,8 @@ bool vhca_flow_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   enum qhca_flow_order order, bool csum_ok)
 {
     const struct vhca_raw *raw = e->raw;
-    uint32_t i = order == QHCA_FLOW_FIRST ? 0 : raw->first;
-    uint32_t end = order == QHCA_FLOW_FIRST ? raw->first : raw->flow.used;
+    uint32_t i = order == QHCA_FLOW_FIRST ? 0 : raw->end[order - 1];
+    uint32_t end = raw->end[order];
     bool group = frame[0] & 1, dropped = false;
     uint64_t key[WORDS];
     uint32_t priority;
@@ -89,7 +89,7 @@ bool vhca_flow_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     while (i < end && raw->line[i]->priority == priority) {
         const struct vhca_flow *f = raw->line[i];
 
-        dropped |= !f->qp && !f->spread;
+        dropped |= f->action == QHCA_FLOW_DROP;
         deliver(e, f, frame, len, csum_ok);
         if (!group || dropped || !vhca_running(e)) {
             break;
@@ -99,7 +99,37 @@ bool vhca_flow_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     return !group || dropped;
 }
 
+bool vhca_flow_eth(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                   struct vhca_eth_to *to)
+{
+    const struct vhca_raw *raw = e->raw;
+    uint32_t i = raw->end[QHCA_FLOW_ETH - 1], end = raw->end[QHCA_FLOW_ETH];
+    uint64_t key[WORDS];
+
+    if (i == end) {
+        return true;
+    }
+    parse(frame, len, key);
+    i = find(e, key, i, end);
+    if (i == end) {
+        return true;
+    }
+    *to = raw->line[i]->to;
+    return raw->line[i]->action != QHCA_FLOW_DROP;
+}
+
 /* ---- commands ---- */
+
+/* Whether rules of that order can do that. */
+static bool action_ok(const struct qhca_flow *r)
+{
+    if (r->order == QHCA_FLOW_ETH) {
+        return !r->tag && (r->action == QHCA_FLOW_DROP ||
+                           r->action == QHCA_FLOW_QUEUE ||
+                           r->action == QHCA_FLOW_RSS);
+    }
+    return r->order < QHCA_FLOW_ETH && r->action <= QHCA_FLOW_SPREAD;
+}
 
 int vhca_flow_check(const struct qhca_flow *r)
 {
@@ -111,7 +141,7 @@ int vhca_flow_check(const struct qhca_flow *r)
             return QHCA_ERR_PARAM;
         }
     }
-    if (r->action > QHCA_FLOW_SPREAD || r->order > QHCA_FLOW_REST ||
+    if (!action_ok(r) ||
         (r->action == QHCA_FLOW_DROP && r->target) ||
         !vhca_is_zero(r->mask.rsvd, sizeof(r->mask.rsvd)) ||
         !vhca_is_zero(r->rsvd, sizeof(r->rsvd))) {
@@ -135,7 +165,23 @@ void vhca_flow_queue(struct vhca_raw *raw, struct vhca_flow *f, uint32_t n)
         n--;
     }
     raw->line[n] = f;
-    raw->first += f->order == QHCA_FLOW_FIRST;
+    for (unsigned i = f->order; i < ARRAY_SIZE(raw->end); i++) {
+        raw->end[i]++;
+    }
+}
+
+/* Find the target of a rule of the Ethernet queues. */
+static int find_to(struct qhca_engine *e, struct vhca_flow *f, uint32_t target)
+{
+    if (f->action == QHCA_FLOW_QUEUE && target >= e->cfg.eth_queues) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (f->action == QHCA_FLOW_RSS && !vhca_rss_get(e, target)) {
+        return QHCA_ERR_OBJ;
+    }
+    f->to.direct = f->action == QHCA_FLOW_QUEUE;
+    f->to.target = (uint8_t)target;
+    return QHCA_OK;
 }
 
 int vhca_flow_find(struct qhca_engine *e, struct vhca_flow *f,
@@ -146,8 +192,12 @@ int vhca_flow_find(struct qhca_engine *e, struct vhca_flow *f,
     f->priority = le32toh(r->priority);
     f->tag = le32toh(r->tag);
     f->order = r->order;
+    f->action = r->action;
     memcpy(f->key, &r->key, sizeof(f->key));
     memcpy(f->mask, &r->mask, sizeof(f->mask));
+    if (f->order == QHCA_FLOW_ETH) {
+        return find_to(e, f, target);
+    }
     if (r->action == QHCA_FLOW_QP) {
         f->qp = vhca_raw_target(e, target);
     } else if (r->action == QHCA_FLOW_SPREAD) {
@@ -157,12 +207,14 @@ int vhca_flow_find(struct qhca_engine *e, struct vhca_flow *f,
                                                                QHCA_ERR_OBJ;
 }
 
-void vhca_flow_count(struct vhca_flow *f, int by)
+void vhca_flow_count(struct qhca_engine *e, struct vhca_flow *f, int by)
 {
     if (f->qp) {
         f->qp->groups += (uint32_t)by;
     } else if (f->spread) {
         f->spread->users += (uint32_t)by;
+    } else if (f->action == QHCA_FLOW_RSS) {
+        e->eth->rss[f->to.target].users += (uint16_t)by;
     }
 }
 
@@ -188,7 +240,7 @@ int vhca_do_create_flow(struct qhca_engine *e, struct vhca_cmd_ctx *c)
         return status;
     }
     vhca_flow_queue(raw, f, raw->flow.used);
-    vhca_flow_count(f, 1);
+    vhca_flow_count(e, f, 1);
     c->obj = f->number = vhca_table_add(&raw->flow, f);
     return QHCA_OK;
 }
@@ -209,8 +261,10 @@ int vhca_do_destroy_flow(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     }
     memmove(&raw->line[i], &raw->line[i + 1],
             (raw->flow.used - i) * sizeof(raw->line[0]));
-    raw->first -= f->order == QHCA_FLOW_FIRST;
-    vhca_flow_count(f, -1);
+    for (i = f->order; i < ARRAY_SIZE(raw->end); i++) {
+        raw->end[i]--;
+    }
+    vhca_flow_count(e, f, -1);
     free(f);
     return QHCA_OK;
 }

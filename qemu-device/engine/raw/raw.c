@@ -119,7 +119,7 @@ static void reset(struct qhca_engine *e)
         vhca_table_del(&e->raw->spread, spread->number);
         free(spread);
     }
-    e->raw->first = 0;
+    memset(e->raw->end, 0, sizeof(e->raw->end));
     vhca_table_forget(&e->raw->flow);
     vhca_table_forget(&e->raw->spread);
 }

@@ -25,13 +25,15 @@ struct vhca_spread {
 };
 
 /*
- * struct vhca_flow - a rule; one that drops frames has neither @qp nor @spread
+ * struct vhca_flow - a rule
  * @key, @mask: struct qhca_flow_key
+ * @qp, @spread, @to: by @action, enum qhca_flow_action
  */
 struct vhca_flow {
     uint32_t number;
     uint32_t priority, tag;
-    uint8_t order;
+    uint8_t order, action;
+    struct vhca_eth_to to;
     uint64_t key[8], mask[8];
     struct vhca_qp *qp;
     struct vhca_spread *spread;
@@ -41,13 +43,13 @@ struct vhca_flow {
  * struct vhca_raw - rules and spreads
  * @line: the rules in the order in which they are asked: by enum
  *        qhca_flow_order, priority, and age; as many as @flow has
- * @first: how many of them are QHCA_FLOW_FIRST
+ * @end: where those of an order end in the line
  * @frame: the one being sent, during a turn
  */
 struct vhca_raw {
     struct vhca_table flow, spread;
     struct vhca_flow *line[QHCA_FLOW_MAX];
-    uint32_t first;
+    uint32_t end[QHCA_FLOW_ETH + 1];
     uint8_t frame[QHCA_MAX_FRAME];
 };
 
@@ -69,13 +71,19 @@ bool vhca_flow_wants(struct qhca_engine *e, const uint8_t *frame, size_t len);
  */
 bool vhca_flow_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   enum qhca_flow_order order, bool csum_ok);
+/*
+ * Ask the rules of the Ethernet queues about a frame, and change @to if one is
+ * for it. Returns false if that one drops the frame.
+ */
+bool vhca_flow_eth(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                   struct vhca_eth_to *to);
 /* Check a rule; returns enum qhca_cmd_status. */
 int vhca_flow_check(const struct qhca_flow *r);
 /* Make a rule of @r, which has been checked; returns enum qhca_cmd_status. */
 int vhca_flow_find(struct qhca_engine *e, struct vhca_flow *f,
                    const struct qhca_flow *r);
 /* Count @by uses more of its target. */
-void vhca_flow_count(struct vhca_flow *f, int by);
+void vhca_flow_count(struct qhca_engine *e, struct vhca_flow *f, int by);
 /* Add it to the line, which has @n rules. */
 void vhca_flow_queue(struct vhca_raw *raw, struct vhca_flow *f, uint32_t n);
 

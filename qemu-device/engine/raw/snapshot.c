@@ -46,11 +46,9 @@ static void walk_flow(struct vhca_snap *s, void *obj)
     struct vhca_flow *f = obj;
     struct qhca_flow r = {
         .priority = htole32(f->priority), .tag = htole32(f->tag),
-        .action = f->qp ? QHCA_FLOW_QP :
-                  f->spread ? QHCA_FLOW_SPREAD : QHCA_FLOW_DROP,
-        .order = f->order,
+        .action = f->action, .order = f->order,
         .target = htole32(f->qp ? f->qp->qpn :
-                          f->spread ? f->spread->number : 0),
+                          f->spread ? f->spread->number : f->to.target),
     };
 
     memcpy(&r.key, f->key, sizeof(r.key));
@@ -66,9 +64,8 @@ static void enlist_flow(struct qhca_engine *e, void *obj, uint32_t number)
 {
     struct vhca_flow *f = obj;
 
-    (void)e;
     f->number = number;
-    vhca_flow_count(f, 1);
+    vhca_flow_count(e, f, 1);
 }
 
 static const struct vhca_snap_kind flow_kind = {

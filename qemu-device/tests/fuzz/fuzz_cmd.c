@@ -137,6 +137,7 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         break;
     case QHCA_CMD_SET_RSS:
         c->set_rss.types = htole32((uint32_t)rnd(f, one_in(f, 9) ? 256 : 64));
+        c->set_rss.context = htole32((uint32_t)rnd(f, one_in(f, 9) ? 64 : 3));
         break;
     case QHCA_CMD_REG_MR:
     case QHCA_CMD_REREG_MR:
@@ -269,6 +270,11 @@ static void fill_flow(struct fuzz *f, struct qhca_flow *r)
     r->priority = htole32((uint32_t)rnd(f, 3));
     r->target = htole32(r->action == QHCA_FLOW_QP ? some(f, QP) :
                         r->action ? some(f, SPREAD) : 0);
+    if (one_in(f, 3)) {
+        r->action = (uint8_t)(QHCA_FLOW_QUEUE + rnd(f, 2));
+        r->order = QHCA_FLOW_ETH;
+        r->target = htole32((uint32_t)rnd(f, one_in(f, 9) ? 64 : 3));
+    }
     if (one_in(f, 2)) {
         unsigned i = (unsigned)rnd(f, sizeof(r->key));
 

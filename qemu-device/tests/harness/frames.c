@@ -194,9 +194,16 @@ struct qhca_rss eth_rss_even(unsigned queues)
 
 int eth_set_rss(struct guest *g, uint32_t types, const struct qhca_rss *rss)
 {
+    return eth_set_context(g, 0, types, rss);
+}
+
+int eth_set_context(struct guest *g, uint32_t context, uint32_t types,
+                    const struct qhca_rss *rss)
+{
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_RSS) };
 
     cmd.set_rss.types = htole32(types);
+    cmd.set_rss.context = htole32(context);
     return guest_cmd_mbox(g, &cmd, rss, rss ? sizeof(*rss) : 0, NULL, 0, NULL);
 }
 

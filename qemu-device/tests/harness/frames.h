@@ -46,6 +46,9 @@ void eth_rx_refill(struct eth_rx *q);
 struct qhca_rss eth_rss_even(unsigned queues);
 /* Runs SET_RSS with it, or without a table; returns its status. */
 int eth_set_rss(struct guest *g, uint32_t types, const struct qhca_rss *rss);
+/* The same, for RSS context @context. */
+int eth_set_context(struct guest *g, uint32_t context, uint32_t types,
+                    const struct qhca_rss *rss);
 
 /* struct eth_tx - the driver's side of the send queue */
 struct eth_tx {

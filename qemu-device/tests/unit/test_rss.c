@@ -287,7 +287,7 @@ static void reset(void)
     start();
     CHECK_EQ(eth_set_rss(g, TYPES, &good), QHCA_OK);
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
-    CHECK_EQ(g->e->eth->rss.types, 0);
+    CHECK_EQ(g->e->eth->rss[0].types, 0);
     CHECK_EQ(qhca_engine_num_objects(g->e), 0);
 }
 
@@ -328,7 +328,7 @@ static void saved_badly(void)
     state = fields_save(g, &edit, 1, &len);
     CHECK(!snapshot_load(g, state, len));
     CHECK(strstr(snapshot_why(), "queue"));
-    CHECK_EQ(g->e->eth->rss.types, 0);
+    CHECK_EQ(g->e->eth->rss[0].types, 0);
 }
 
 static const struct test tests[] = {
