@@ -32,6 +32,7 @@ struct ethtool_rxfh_param {
 struct ethtool_rxfh_fields {
 	u32	data;
 	u32	flow_type;
+	u32	rss_context;
 };
 #endif
 

@@ -156,6 +156,112 @@ eth_rss()
 	expect "eth/table and key outlive queues and device" rss_stays
 }
 
+# ---- rules of the administrator's
+
+# rule ARG…: a rule for what the gateway's port 9 answers, or what ARG says of it.
+rule() { ethtool -N "$QHCA_IF" flow-type tcp4 src-ip "$GATEWAY" src-port 9 "$@"; }
+
+# ruled QUEUE: answers arrive there, with the hash that they have without a rule.
+ruled()
+{
+	local before after
+	mapfile -t before < <(rx_by_queue)
+	python3 /opt/qhca/guest/frames.py flows "$QHCA_IF" "$GATEWAY" 20 || return 1
+	mapfile -t after < <(rx_by_queue)
+	echo "queue $1: $((after[$1] - before[$1])) of 20"
+	[ $((after[$1] - before[$1])) -ge 20 ]
+}
+
+rules_queue()
+{
+	local last=$(($(max_channels) - 1))
+	rule action "$last" loc 7 && ruled "$last" || return 1
+	rule action 0 loc 3 && ruled 0 && ethtool -N "$QHCA_IF" delete 3 && ruled "$last" || return 1
+	# Of another port: not for them. In the place of the other: for them again.
+	ethtool -N "$QHCA_IF" flow-type tcp4 src-port 10 action 0 loc 1 && ruled "$last" &&
+		rule action 0 loc 1 && ruled 0 || return 1
+	same "rules" "$(ethtool -n "$QHCA_IF" | grep -c '^Filter:')" 2 || return 1
+	# The rule needs that channel.
+	! ethtool -L "$QHCA_IF" combined 1 2>/dev/null || return 1
+	ethtool -N "$QHCA_IF" delete 1 && ethtool -N "$QHCA_IF" delete 7 && check_flows 50 || return 1
+	! ethtool -N "$QHCA_IF" delete 7 2>/dev/null
+}
+
+rules_drop()
+{
+	rule action -1 loc 0 || return 1
+	! timeout 5 python3 /opt/qhca/guest/frames.py flows "$QHCA_IF" "$GATEWAY" 1 || return 1
+	flood 20 500 && ethtool -N "$QHCA_IF" delete 0 && check_flows 20
+}
+
+rules_refused()
+{
+	! rule action "$(max_channels)" loc 0 2>/dev/null || return 1
+	! rule action 0 loc 256 2>/dev/null || return 1
+	! ethtool -N "$QHCA_IF" flow-type sctp4 src-port 9 action 0 loc 0 2>/dev/null || return 1
+	! ethtool -N "$QHCA_IF" flow-type tcp4 src-port 9 user-def 1 action 0 loc 0 2>/dev/null || return 1
+	same "rules" "$(ethtool -n "$QHCA_IF" | grep -c '^Filter:')" 0
+}
+
+rules_stay()
+{
+	local before last=$(($(max_channels) - 1))
+	rule action "$last" loc 7 || return 1
+	before=$(ethtool -n "$QHCA_IF")
+	ethtool -G "$QHCA_IF" rx 256 && ethtool -G "$QHCA_IF" rx 1024 && ruled "$last" || return 1
+	ip link set dev "$QHCA_IF" down && ip link set dev "$QHCA_IF" up || return 1
+	until_true 5 flood 20 500 && ruled "$last" || return 1
+	echo 1 >"/sys/class/net/$QHCA_IF/device/reset" || return 1
+	until_true 10 flood 20 500 && ruled "$last" || return 1
+	same "rules" "$(ethtool -n "$QHCA_IF")" "$before" && ethtool -N "$QHCA_IF" delete 7
+}
+
+# Context N of ethtool -X, which says its number.
+new_context() { ethtool -X "$QHCA_IF" context new "$@" | sed -n 's/^New RSS context is //p'; }
+
+contexts()
+{
+	local last=$(($(max_channels) - 1)) n other
+	n=$(new_context start "$last" equal 1) && [ -n "$n" ] && rule context "$n" loc 7 &&
+		ruled "$last" || return 1
+	! ethtool -X "$QHCA_IF" context "$n" delete 2>/dev/null || return 1
+	ethtool -X "$QHCA_IF" context "$n" equal 1 && ruled 0 || return 1
+	other=$(new_context) && [ "$other" != "$n" ] && ethtool -X "$QHCA_IF" context "$other" delete ||
+		return 1
+	# Both outlive the queues, and the device.
+	ethtool -X "$QHCA_IF" context "$n" start "$last" equal 1 || return 1
+	ip link set dev "$QHCA_IF" down && ip link set dev "$QHCA_IF" up || return 1
+	until_true 5 flood 20 500 && ruled "$last" || return 1
+	echo 1 >"/sys/class/net/$QHCA_IF/device/reset" || return 1
+	until_true 10 flood 20 500 && ruled "$last" || return 1
+	ethtool -N "$QHCA_IF" delete 7 && ethtool -X "$QHCA_IF" context "$n" delete && check_flows 20
+}
+
+eth_contexts()
+{
+	local n
+	n=$(new_context 2>/dev/null)
+	if [ -z "$n" ] && older 6.13; then
+		result skip "eth/RSS contexts" "a kernel before 6.13"
+		return
+	fi
+	ethtool -X "$QHCA_IF" context "$n" delete
+	expect "eth/RSS contexts" contexts
+}
+
+eth_rules()
+{
+	if no_rss; then
+		result skip "eth/rules" "one channel"
+		return
+	fi
+	expect "eth/rules: queues" rules_queue
+	expect "eth/rules: frames are dropped" rules_drop
+	expect "eth/rules: what cannot be" rules_refused
+	expect "eth/rules outlive queues and device" rules_stay
+	eth_contexts
+}
+
 # ---- what the kernel knows of the queues
 
 netlink_queues() { python3 /opt/qhca/guest/queues.py "$QHCA_IF"; }

@@ -391,6 +391,7 @@ eth_card()
 	expect "eth/the number of channels changes under traffic" under_traffic change_channels
 	expect "eth/the number of channels changes while down" channels_down
 	eth_rss
+	eth_rules
 	eth_stats
 	expect "eth/as many frames as go through the smallest rings" small_rings
 	expect "eth/pktgen, two tags and pings through the smallest rings" crowd

@@ -236,6 +236,18 @@ static inline void qhca_stat_add(u64 *stat, u64 n)
 }
 
 /**
+ * struct qhca_rss_context - an RSS context of the administrator's
+ * @types: what is hashed, QHCA_RSS_*; 0: there is no such context
+ * @fixed: the administrator has set the table
+ * @rss: key and table
+ */
+struct qhca_rss_context {
+	u32 types;
+	bool fixed;
+	struct qhca_rss rss;
+};
+
+/**
  * struct qhca_nic - private data of the netdev
  * @netdev: the netdev
  * @dev: the function
@@ -244,6 +256,8 @@ static inline void qhca_stat_add(u64 *stat, u64 n)
  * @xps_num: number of channels that XPS was set for
  * @rss_types: what is hashed of received frames, QHCA_RSS_*; under RTNL
  * @rss: how frames are spread; the table counts only if the administrator has set it; under RTNL
+ * @context: further RSS contexts, for rules, by number less 1; under RTNL
+ * @ntuple: rules of the administrator's, by location; under RTNL
  * @stats: statistics of each channel that there can be
  * @speed: speed of the port, Mb/s; changes under RTNL
  * @port_lock: serialises SET_PORT and SET_MCAST
@@ -264,6 +278,8 @@ struct qhca_nic {
 	unsigned int xps_num;
 	u32 rss_types;
 	struct qhca_rss rss;
+	struct qhca_rss_context context[QHCA_RSS_CONTEXTS];
+	struct list_head ntuple;
 	struct qhca_queue_stats stats[QHCA_CHANNELS_MAX];
 	u32 speed;
 	struct mutex port_lock;		/* SET_PORT and SET_MCAST */
@@ -307,6 +323,15 @@ void qhca_chan_enable(struct qhca_chan *chan);
 void qhca_chan_disable(struct qhca_chan *chan);
 void qhca_chan_kick(struct qhca_chan *chan);
 
+/* ntuple.c */
+void qhca_ntuple_apply(struct qhca_nic *nic);
+void qhca_ntuple_off(struct qhca_nic *nic);
+void qhca_ntuple_free(struct qhca_nic *nic);
+unsigned int qhca_ntuple_max_queue(const struct qhca_nic *nic);
+bool qhca_ntuple_uses(const struct qhca_nic *nic, u32 context);
+int qhca_set_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *info);
+int qhca_get_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *info, u32 *locations);
+
 /* rss.c */
 int qhca_rss_apply(struct qhca_nic *nic, unsigned int channels);
 void qhca_rss_off(struct qhca_nic *nic);
@@ -316,6 +341,14 @@ u32 qhca_get_rxfh_indir_size(struct net_device *netdev);
 int qhca_get_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh);
 int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
 		  struct netlink_ext_ack *extack);
+int qhca_create_rxfh_context(struct net_device *netdev, struct ethtool_rxfh_context *ctx,
+			     const struct ethtool_rxfh_param *rxfh,
+			     struct netlink_ext_ack *extack);
+int qhca_modify_rxfh_context(struct net_device *netdev, struct ethtool_rxfh_context *ctx,
+			     const struct ethtool_rxfh_param *rxfh,
+			     struct netlink_ext_ack *extack);
+int qhca_remove_rxfh_context(struct net_device *netdev, struct ethtool_rxfh_context *ctx,
+			     u32 number, struct netlink_ext_ack *extack);
 int qhca_get_rxfh_fields(struct net_device *netdev, struct ethtool_rxfh_fields *fields);
 int qhca_set_rxfh_fields(struct net_device *netdev, const struct ethtool_rxfh_fields *fields,
 			 struct netlink_ext_ack *extack);

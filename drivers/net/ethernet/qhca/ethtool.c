@@ -156,12 +156,25 @@ static int qhca_set_channels(struct net_device *netdev, struct ethtool_channels 
 	struct qhca_nic *nic = netdev_priv(netdev);
 	struct qhca_chan_params params = nic->params;
 
-	/* The core has checked the maximum, and that the RSS table needs no other channels. */
+	/*
+	 * The core has checked the maximum, and that the RSS table needs no other channels; older
+	 * ones do not know of the rules.
+	 */
+	if (channels->combined_count < qhca_ntuple_max_queue(nic))
+		return -EINVAL;
 	params.channels = channels->combined_count;
 	return qhca_nic_change(nic, &params);
 }
 
 const struct ethtool_ops qhca_ethtool_ops = {
+#ifdef QHCA_HAVE_RXFH_CONTEXT
+	.rxfh_per_ctx_key = 1,
+	.rxfh_per_ctx_fields = 1,
+	.rxfh_max_num_contexts = QHCA_RSS_CONTEXTS + 1,
+	.create_rxfh_context = qhca_create_rxfh_context,
+	.modify_rxfh_context = qhca_modify_rxfh_context,
+	.remove_rxfh_context = qhca_remove_rxfh_context,
+#endif
 	.supported_coalesce_params = ETHTOOL_COALESCE_USECS | ETHTOOL_COALESCE_MAX_FRAMES |
 				     (QHCA_CAN_DIM ? ETHTOOL_COALESCE_USE_ADAPTIVE : 0),
 	.get_drvinfo = qhca_get_drvinfo,
@@ -174,6 +187,8 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.get_per_queue_coalesce = qhca_get_per_queue_coalesce,
 	.get_channels = qhca_get_channels,
 	.set_channels = qhca_set_channels,
+	.get_rxnfc = qhca_get_rxnfc,
+	.set_rxnfc = qhca_set_rxnfc,
 	.get_rx_ring_count = qhca_get_rx_ring_count,
 	.get_rxfh_key_size = qhca_get_rxfh_key_size,
 	.get_rxfh_indir_size = qhca_get_rxfh_indir_size,

@@ -263,6 +263,8 @@ static void qhca_netdev_init_features(struct net_device *netdev, const struct qh
 		netdev->hw_features |= NETIF_F_RXHASH;
 	/* The device always strips tags. */
 	netdev->features = netdev->hw_features | NETIF_F_HIGHDMA | NETIF_F_HW_VLAN_CTAG_RX;
+	if (limits->caps & QHCA_CAP_NTUPLE)
+		netdev->features |= NETIF_F_NTUPLE;
 	netdev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
 }
 
@@ -291,6 +293,7 @@ static void qhca_nic_init(struct qhca_dev *dev, struct net_device *netdev)
 	nic->rss_types = QHCA_RSS_ALL;
 	netdev_rss_key_fill(nic->rss.key, sizeof(nic->rss.key));
 	nic->nb.notifier_call = qhca_nic_event;
+	INIT_LIST_HEAD(&nic->ntuple);
 	mutex_init(&nic->port_lock);
 	spin_lock_init(&nic->link_lock);
 	INIT_WORK(&nic->rx_mode_work, qhca_port_rx_mode_work);
@@ -376,6 +379,7 @@ void qhca_netdev_unregister(struct qhca_dev *dev)
 	/* First, because linkwatch would keep a netdev whose carrier changes later. */
 	qhca_unregister_events(dev, &nic->nb);
 	unregister_netdev(netdev);
+	qhca_ntuple_free(nic);
 	cancel_work_sync(&nic->restart_work);
 	cancel_work_sync(&nic->speed_work);
 	cancel_work_sync(&nic->rx_mode_work);

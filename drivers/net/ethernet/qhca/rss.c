@@ -2,11 +2,12 @@
 /* qhca.ko: how the device spreads received frames over the channels. */
 #include "eth.h"
 
-static int qhca_rss_set(struct qhca_nic *nic, u32 types, const struct qhca_rss *rss)
+static int qhca_rss_set(struct qhca_nic *nic, u32 context, u32 types, const struct qhca_rss *rss)
 {
 	struct qhca_cmd cmd = {
 		.opcode = cpu_to_le16(QHCA_CMD_SET_RSS),
 		.set_rss.types = cpu_to_le32(types),
+		.set_rss.context = cpu_to_le32(context),
 	};
 	struct qhca_mbox mbox = { .in = rss, .in_len = sizeof(*rss) };
 
@@ -15,16 +16,21 @@ static int qhca_rss_set(struct qhca_nic *nic, u32 types, const struct qhca_rss *
 	return qhca_cmd_exec(nic->dev, &cmd, &mbox, NULL);
 }
 
-/* The table that is in force with this number of channels. */
-static void qhca_rss_get(const struct qhca_nic *nic, unsigned int channels, struct qhca_rss *rss)
+static void qhca_rss_default(unsigned int channels, struct qhca_rss *rss)
 {
 	unsigned int i;
 
+	for (i = 0; i < QHCA_RSS_ENTRIES; i++)
+		rss->queue[i] = ethtool_rxfh_indir_default(i, channels);
+}
+
+/* The table that is in force with this number of channels. */
+static void qhca_rss_get(const struct qhca_nic *nic, unsigned int channels, struct qhca_rss *rss)
+{
 	*rss = nic->rss;
 	if (netif_is_rxfh_configured(nic->netdev))
 		return;
-	for (i = 0; i < QHCA_RSS_ENTRIES; i++)
-		rss->queue[i] = ethtool_rxfh_indir_default(i, channels);
+	qhca_rss_default(channels, rss);
 }
 
 /* A table of the administrator's may name channels that the device lost in a reset. */
@@ -41,8 +47,28 @@ static void qhca_rss_fit(struct qhca_nic *nic, unsigned int channels, struct qhc
 		netdev_warn(nic->netdev, "fewer channels, so the RSS table has changed\n");
 }
 
+/* Give the further contexts to the device. */
+static int qhca_rss_apply_contexts(struct qhca_nic *nic, unsigned int channels)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < QHCA_RSS_CONTEXTS && !ret; i++) {
+		struct qhca_rss_context *context = &nic->context[i];
+
+		if (!context->types)
+			continue;
+		if (context->fixed)
+			qhca_rss_fit(nic, channels, &context->rss);
+		else
+			qhca_rss_default(channels, &context->rss);
+		ret = qhca_rss_set(nic, i + 1, context->types, &context->rss);
+	}
+	return ret;
+}
+
 /**
- * qhca_rss_apply - spread received frames
+ * qhca_rss_apply - spread received frames, but those that rules are for
  * @nic: the port
  * @channels: so many receive queues exist
  *
@@ -52,11 +78,17 @@ static void qhca_rss_fit(struct qhca_nic *nic, unsigned int channels, struct qhc
 int qhca_rss_apply(struct qhca_nic *nic, unsigned int channels)
 {
 	struct qhca_rss rss;
+	int ret;
 
 	qhca_rss_get(nic, channels, &rss);
 	qhca_rss_fit(nic, channels, &rss);
 	nic->rss = rss;
-	return qhca_rss_set(nic, nic->rss_types, &rss);
+	ret = qhca_rss_set(nic, 0, nic->rss_types, &rss);
+	if (!ret)
+		ret = qhca_rss_apply_contexts(nic, channels);
+	if (!ret)
+		qhca_ntuple_apply(nic);
+	return ret;
 }
 
 /**
@@ -68,15 +100,20 @@ int qhca_rss_apply(struct qhca_nic *nic, unsigned int channels)
 void qhca_rss_off(struct qhca_nic *nic)
 {
 	struct qhca_rss rss = {};
+	unsigned int i;
 
+	qhca_ntuple_off(nic);
+	for (i = 0; i < QHCA_RSS_CONTEXTS; i++)
+		if (nic->context[i].types)
+			qhca_rss_set(nic, i + 1, 0, &rss);
 	/* If this fails, so will the destruction of the queues. */
-	qhca_rss_set(nic, 0, &rss);
+	qhca_rss_set(nic, 0, 0, &rss);
 }
 
 /* Change key, table and types of a device that may be down. */
 static int qhca_rss_change(struct qhca_nic *nic, u32 types, const struct qhca_rss *rss)
 {
-	int ret = nic->chans ? qhca_rss_set(nic, types, rss) : 0;
+	int ret = nic->chans ? qhca_rss_set(nic, 0, types, rss) : 0;
 
 	if (ret)
 		return ret;
@@ -176,6 +213,106 @@ int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
 	return qhca_rss_change(nic, nic->rss_types, &rss);
 }
 
+#ifdef QHCA_HAVE_RXFH_CONTEXT		/* 6.13 */
+/* Change a context in the device, if that is up, and here. */
+static int qhca_rss_change_context(struct qhca_nic *nic, u32 number,
+				   const struct qhca_rss_context *next)
+{
+	int ret = nic->chans ? qhca_rss_set(nic, number, next->types, &next->rss) : 0;
+
+	if (!ret)
+		nic->context[number - 1] = *next;
+	return ret;
+}
+
+/* Change key and table of a context, here and in what the core knows of it. */
+static int qhca_rss_set_context(struct qhca_nic *nic, struct ethtool_rxfh_context *ctx,
+				const struct ethtool_rxfh_param *rxfh,
+				struct qhca_rss_context *next, struct netlink_ext_ack *extack)
+{
+	unsigned int i;
+	int ret;
+
+	if (rxfh->hfunc != ETH_RSS_HASH_NO_CHANGE && rxfh->hfunc != ETH_RSS_HASH_TOP) {
+		NL_SET_ERR_MSG_MOD(extack, "Toeplitz is the only hash");
+		return -EOPNOTSUPP;
+	}
+	if (rxfh->key)
+		memcpy(next->rss.key, rxfh->key, sizeof(next->rss.key));
+	next->fixed |= !!rxfh->indir;
+	for (i = 0; rxfh->indir && i < QHCA_RSS_ENTRIES; i++)
+		next->rss.queue[i] = rxfh->indir[i];
+	ret = qhca_rss_change_context(nic, rxfh->rss_context, next);
+	if (ret)
+		return ret;
+	ctx->hfunc = ETH_RSS_HASH_TOP;
+	memcpy(ethtool_rxfh_context_key(ctx), next->rss.key, sizeof(next->rss.key));
+	for (i = 0; i < QHCA_RSS_ENTRIES; i++)
+		ethtool_rxfh_context_indir(ctx)[i] = next->rss.queue[i];
+	return 0;
+}
+
+/**
+ * qhca_create_rxfh_context - ethtool -X context new
+ * @netdev: the netdev
+ * @ctx: what the core knows of it; filled in
+ * @rxfh: number, key and table; what is not given is that of the others, or the default
+ * @extack: why it is not possible
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_create_rxfh_context(struct net_device *netdev, struct ethtool_rxfh_context *ctx,
+			     const struct ethtool_rxfh_param *rxfh,
+			     struct netlink_ext_ack *extack)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	struct qhca_rss_context next = { .types = nic->rss_types, .rss = nic->rss };
+
+	if (!qhca_has_rss(netdev) || !(nic->dev->limits.caps & QHCA_CAP_NTUPLE))
+		return -EOPNOTSUPP;
+	qhca_rss_default(nic->params.channels, &next.rss);
+	return qhca_rss_set_context(nic, ctx, rxfh, &next, extack);
+}
+
+/**
+ * qhca_modify_rxfh_context - ethtool -X context
+ * @netdev: the netdev
+ * @ctx: what the core knows of it; changed
+ * @rxfh: its number, and what changes
+ * @extack: why it is not possible
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_modify_rxfh_context(struct net_device *netdev, struct ethtool_rxfh_context *ctx,
+			     const struct ethtool_rxfh_param *rxfh,
+			     struct netlink_ext_ack *extack)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	struct qhca_rss_context next = nic->context[rxfh->rss_context - 1];
+
+	return qhca_rss_set_context(nic, ctx, rxfh, &next, extack);
+}
+
+/**
+ * qhca_remove_rxfh_context - ethtool -X context delete
+ * @netdev: the netdev
+ * @ctx: what the core knows of it
+ * @number: its number
+ * @extack: why it is not possible
+ *
+ * Return: 0, or -EBUSY while a rule names it.
+ */
+int qhca_remove_rxfh_context(struct net_device *netdev, struct ethtool_rxfh_context *ctx,
+			     u32 number, struct netlink_ext_ack *extack)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	struct qhca_rss_context none = {};
+
+	return qhca_ntuple_uses(nic, number) ? -EBUSY :
+					       qhca_rss_change_context(nic, number, &none);
+}
+#endif
+
 /* Which bit says that the ports of a kind of frames are hashed; 0: they have none. */
 static const struct {
 	u32 flow_type;
@@ -200,6 +337,12 @@ static const struct {
 #define QHCA_RXH_ADDRESSES	(RXH_IP_SRC | RXH_IP_DST)
 #define QHCA_RXH_PORTS		(RXH_L4_B_0_1 | RXH_L4_B_2_3)
 
+/* What is hashed of the frames of a context, which exists. */
+static u32 qhca_rss_types(const struct qhca_nic *nic, u32 context)
+{
+	return context ? nic->context[context - 1].types : nic->rss_types;
+}
+
 /**
  * qhca_get_rxfh_fields - ethtool -n rx-flow-hash
  * @netdev: the netdev
@@ -211,15 +354,17 @@ int qhca_get_rxfh_fields(struct net_device *netdev, struct ethtool_rxfh_fields *
 {
 	struct qhca_nic *nic = netdev_priv(netdev);
 	unsigned int i;
+	u32 types;
 
 	if (!qhca_has_rss(netdev))
 		return -EOPNOTSUPP;
+	types = qhca_rss_types(nic, fields->rss_context);
 	fields->data = 0;
 	for (i = 0; i < ARRAY_SIZE(qhca_flow_types); i++) {
 		if (qhca_flow_types[i].flow_type != fields->flow_type)
 			continue;
 		fields->data = QHCA_RXH_ADDRESSES;
-		if (nic->rss_types & qhca_flow_types[i].ports)
+		if (types & qhca_flow_types[i].ports)
 			fields->data |= QHCA_RXH_PORTS;
 	}
 	return 0;
@@ -246,12 +391,21 @@ int qhca_set_rxfh_fields(struct net_device *netdev, const struct ethtool_rxfh_fi
 	for (i = 0; i < ARRAY_SIZE(qhca_flow_types); i++)
 		if (qhca_flow_types[i].flow_type == fields->flow_type)
 			ports = qhca_flow_types[i].ports;
+	types = qhca_rss_types(nic, fields->rss_context);
 	if (fields->data == QHCA_RXH_ADDRESSES)
-		types = nic->rss_types & ~ports;
+		types &= ~ports;
 	else if (ports && fields->data == (QHCA_RXH_ADDRESSES | QHCA_RXH_PORTS))
-		types = nic->rss_types | ports;
+		types |= ports;
 	else
 		return -EINVAL;
+#ifdef QHCA_HAVE_RXFH_CONTEXT
+	if (fields->rss_context) {
+		struct qhca_rss_context next = nic->context[fields->rss_context - 1];
+
+		next.types = types;
+		return qhca_rss_change_context(nic, fields->rss_context, &next);
+	}
+#endif
 	qhca_rss_get(nic, nic->params.channels, &rss);
 	return qhca_rss_change(nic, types, &rss);
 }
