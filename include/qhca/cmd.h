@@ -350,7 +350,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_ETH_SCATTER	0x1000000ull	/* QHCA_ETHQ_SCATTER */
 #define QHCA_CAP_RAW		0x2000000ull	/* QPs of type RAW, flow rules and spreads */
 #define QHCA_CAP_CONGESTION	0x4000000ull	/* SET_CONGESTION, QP_RATE_LIMIT, static rates */
-#define QHCA_CAP_NTUPLE		0x8000000ull	/* flow rules of the Ethernet queues, RSS contexts */
+#define QHCA_CAP_NTUPLE		0x8000000ull	/* flow rules of Ethernet queues, RSS contexts */
 #define QHCA_CAP_SPEED_CHANGE	0x10000000ull	/* the event of that name */
 
 struct qhca_port_attr {

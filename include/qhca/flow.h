@@ -88,7 +88,7 @@ enum qhca_flow_action {
 enum qhca_flow_order {
 	QHCA_FLOW_FIRST = 0,	/* for all frames but RoCE's, before the Ethernet queues */
 	QHCA_FLOW_REST = 1,	/* for those that their address filter does not accept */
-	/* For the others, instead of SET_RSS; QUEUE, RSS or DROP, and no other rule has these two. */
+	/* For the others, instead of SET_RSS; QUEUE and RSS are actions of this order alone. */
 	QHCA_FLOW_ETH = 2,
 };
 
