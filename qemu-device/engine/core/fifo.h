@@ -18,8 +18,8 @@ struct vhca_fifo {
 
 /*
  * Append a copy of @frame. @from: number of the QP that sent it, or any value
- * if that does not matter; @due: when it may go on. Returns false if the FIFO is
- * full, if there is no memory, or if @frame is longer than QHCA_MAX_FRAME.
+ * if that does not matter; @due: when it may go on. Returns false if the FIFO
+ * is full, if there is no memory, or if @frame is longer than QHCA_MAX_FRAME.
  */
 bool vhca_fifo_push(struct vhca_fifo *f, const uint8_t *frame, size_t len,
                     uint32_t from, uint64_t due);

@@ -102,9 +102,11 @@ static void drain(struct qhca_engine *e)
 
 void vhca_tx_wait(struct qhca_engine *e)
 {
-    uint64_t tx = e->port->tx_blocked ? UINT64_MAX : vhca_fifo_due(&e->port->tx);
-    uint64_t due = MIN_OF(tx, vhca_fifo_due(&e->port->loop));
+    uint64_t due = vhca_fifo_due(&e->port->loop);
 
+    if (!e->port->tx_blocked) {
+        due = MIN_OF(due, vhca_fifo_due(&e->port->tx));
+    }
     if (due != UINT64_MAX) {
         wait_until(e, due);
     }

@@ -45,7 +45,8 @@ void fuzz_rate(struct fuzz *f, const struct rc_qp *q)
 void fuzz_speed(struct fuzz *f)
 {
     static const char *const rules[] = {
-        "", "port bandwidth=%u", "port ce=%u%%", "port bandwidth=%u\nport ce=7%%",
+        "", "port bandwidth=%u", "port ce=%u%%", "port latency=%uus",
+        "port bandwidth=%u\nport ce=7%%",
         "port ce=%u%%\nport bandwidth=1\nport bandwidth=100000",
     };
     struct guest *g = f->n.g;

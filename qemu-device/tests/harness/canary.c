@@ -89,6 +89,7 @@ static void put_port_right(struct canary *c)
     g->on_dma = NULL;
     g->net_blocked = false;
     qhca_engine_set_link(g->e, *g->clock, true);
+    guest_set_faults(g, "");
     memcpy(port->gid, c->port.gid, sizeof(port->gid));
     memcpy(port->mac, c->port.mac, sizeof(port->mac));
     memcpy(port->allowed[CANARY_UAR], c->allowed, sizeof(c->allowed));
