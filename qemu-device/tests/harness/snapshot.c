@@ -97,6 +97,8 @@ static bool to_spare(struct guest *g)
     }
     g->spare->cfg.frames = e->cfg.frames;       /* tests change these */
     g->spare->cfg.timer_slack = e->cfg.timer_slack;
+    g->spare->cfg.bandwidth = e->cfg.bandwidth;
+    vhca_pace_set(&g->spare->port->pace, now, e->cfg.bandwidth);
     ok = qhca_engine_load(g->spare, now, state, len, why, sizeof(why));
     heap_use(before);
     if (!ok) {

@@ -102,6 +102,7 @@ void sim_take_events(struct sim *s, struct node *n)
             q->drained_owed = false;
             s->saw[SIM_SAW_DRAINED]++;
         } else if (!sim_srq_event(s, n, &e) && !(q && q->may_fail) &&
+                   !(s->rated && e.type == QHCA_EVENT_SPEED_CHANGE) &&
                    !(s->net->cut && e.type == QHCA_EVENT_LINK_DOWN)) {
             sim_fail(s, "event %u", e.type);
         }

@@ -120,6 +120,8 @@ struct sim_limits {
 extern struct sim_limits sim_limits;
 /* Fault rules of all devices. */
 extern const char *sim_faults;
+/* States are loaded into machines, which do not have the rules. */
+extern bool sim_moves;
 
 /* Properties of several kinds. */
 static inline bool sim_drains(enum sim_kind kind)

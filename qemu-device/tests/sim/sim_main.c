@@ -402,6 +402,7 @@ static bool parse(int argc, char **argv)
     if (opt.jobs == 0) {
         opt.jobs = MIN_OF((unsigned)sysconf(_SC_NPROCESSORS_ONLN), MAX_JOBS);
     }
+    sim_moves = opt.save_load;
     return opt.kind <= ALL_KINDS && opt.jobs <= MAX_JOBS;
 }
 

@@ -2,10 +2,13 @@
 /*
  * qhca simulator: rates. Some schedules have QPs with limits, which change
  * meanwhile, static rates, and packets that are sent with the mark of a busy
- * network, which slow their senders down. All rates are high enough for a
- * response to come in time.
+ * network, which slow their senders down; and ports whose speed changes, as
+ * the operator or a rule has it. All rates are high enough for a response to
+ * come in time.
  */
 #include "sim.h"
+
+#include <stdio.h>
 
 #define MIN_MBIT    2000u
 
@@ -76,6 +79,38 @@ void sim_rates_qp(struct sim *s, struct sim_qp *q)
     CHECK_EQ(set_rate(s, q), QHCA_OK);
 }
 
+static void change_rules(struct sim *s, struct guest *g, unsigned mbit)
+{
+    char text[100];
+
+    if (*sim_faults || sim_moves) {
+        return;
+    }
+    snprintf(text, sizeof(text), "port latency=%uus\nport bandwidth=%u%s",
+             1 + mbit % 50, mbit, s->marked ? "\nport ce=20%" : "");
+    guest_set_faults(g, sim_rand(s, 3) ? text : "");
+}
+
+/* Plays that are compared would change it at different times. */
+static void change_speed(struct sim *s, struct guest *g)
+{
+    unsigned mbit = MIN_MBIT + sim_rand(s, QHCA_PORT_SPEED - MIN_MBIT);
+
+    if (s->seen) {
+        return;
+    }
+    switch (sim_rand(s, 3)) {
+    case 0:
+        CHECK(qhca_engine_set_bandwidth(g->e, s->net->clock, mbit));
+        break;
+    case 1:
+        CHECK(qhca_engine_set_bandwidth(g->e, s->net->clock, 0));
+        break;
+    default:
+        change_rules(s, g, mbit);
+    }
+}
+
 /* Perhaps changes the limit of a QP, whether or not it waits. */
 void sim_rates_change(struct sim *s, struct sim_qp *q)
 {
@@ -87,6 +122,9 @@ void sim_rates_change(struct sim *s, struct sim_qp *q)
     v = vhca_qp_get(q->q.n->g->e, q->q.qpn);
     s->saw[SIM_SAW_GATE] += vhca_gate_waits(&v->gate);
     s->saw[SIM_SAW_SLOWED] += v->gate.rp.rate != 0;
+    if (!sim_rand(s, 6)) {
+        change_speed(s, q->q.n->g);
+    }
     if (!sim_rand(s, 10)) {
         CHECK_EQ(set_rate(s, q),
                  v->state == QHCA_QPS_RTS ? QHCA_OK : QHCA_ERR_STATE);

@@ -10,6 +10,7 @@ struct sim_limits sim_limits = { .pairs = ~0u, .wr = SIM_MAX_WR };
 struct guest *sim_machine[SIM_MAX_NODES];
 
 const char *sim_faults = "";
+bool sim_moves;
 
 static void recycle(struct sim *s, unsigned i)
 {
@@ -28,6 +29,8 @@ static void recycle(struct sim *s, unsigned i)
     }
     g->rng = s->seed * 2 + 1;           /* independent of earlier schedules */
     guest_set_faults(g, "");
+    CHECK(qhca_engine_set_bandwidth(g->e, s->net->clock,
+                                    s->seen ? g->e->cfg.bandwidth : 0));
     g->e->cfg.frames = s->seen ? s->frames : s->seed & 1;
     g->dbrecs = s->seed >> 2 & 1;
     g->in_memory = s->seed >> 3 & 1;
