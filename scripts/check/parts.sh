@@ -26,9 +26,9 @@ kselftest      | one  | check full       | guest    | one_guest 2400 --device-ar
 consumers      | one  | check full       |          | consumers_alone
 hostile        | one  | check full       | variants | hostile
 life           | one  | check full       |          | life
-rails          | one  | check full       |          | one_guest 1200 --hcas 2 -- rails
-rails-8        | one  | full             | variants | one_guest 1800 --hcas 8 --smp 4 --mem 4G -- rails
-rails-server   | one  | full             | server   | one_guest 1200 --server --hcas 2 -- rails
+rails          | one  | check full       |          | rails 1200 --hcas 2
+rails-8        | one  | full             | variants | rails 1800 --hcas 8 --smp 4 --mem 4G
+rails-server   | one  | full             | server   | rails 1200 --server --hcas 2
 unplug         | one  | full             | variants | unplug
 vm             | one  | full             | launcher | check_vm options
 lab            | pair | full             | launcher | check_vm lab
@@ -242,6 +242,9 @@ one_guest()
 	"$QHCA_TOP/scripts/vm" run --strict --timeout "$limit" "${options[@]}" $VMFLAGS -- \
 		/opt/qhca/guest/check.sh "${rest[@]}"
 }
+
+# rails LIMIT OPTION…: a machine with several adapters, to which rails.sh lets things happen.
+rails() { one_guest "$@" --faults "$QHCA_TOP/selftests/guest/rails.faults" -- rails; }
 
 # other_kernel NAME: what the driver and a kernel have to do with each other.
 other_kernel()

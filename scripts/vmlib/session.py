@@ -55,6 +55,7 @@ class Session:
         self.host = None                # channel for requests to the launcher
         self.servers = []               # the processes that have the adapters, if QEMU has not
         self.plugged = 0                # which of its ports has the adapter
+        self.player = None              # of the schedule, which events of the guest concern
         self.process = None
         self.buffers = {}
         self.listeners = {}
@@ -165,7 +166,9 @@ class Session:
             return None
         try:
             if word == 'qmp':
-                return self._command(requests.command(rest, self.nics))
+                return self.command(requests.command(rest, self.nics))
+            if word == 'event':
+                return self._event(rest)
             if word == 'plug':
                 return self._plug(requests.adapter(rest, self.nics))
             if word == 'server':
@@ -178,7 +181,15 @@ class Session:
             return requests.error(str(err))
         return requests.error('unknown request')
 
-    def _command(self, text):
+    def _event(self, name):
+        if not re.fullmatch('[a-z][a-z0-9-]{0,30}', name):
+            raise requests.Refused('not the name of an event')
+        if self.player:
+            self.player.event(name)
+        return '{"return": {}}'
+
+    def command(self, text):
+        """Run a QMP command, of QEMU or of the server that has the adapter; the reply."""
         for_server = requests.for_server(text, self.role, self.nics)
         if for_server:
             return qmp.execute(self.servers[for_server[1]].control, for_server[0])

@@ -103,6 +103,7 @@ job()
 		return 0
 	fi
 	[ $rc = 0 ] || return $rc
+	echo ready >&3
 	( cd "$WHERE" && exec bash /opt/qhca/job/cmd ) 3>&-
 }
 

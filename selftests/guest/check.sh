@@ -6,7 +6,7 @@
 #
 # The guest's sections of `make check`, on the device QHCA_DEV; without arguments
 # all of them but life and snapshot, which take minutes, lies and hostile, which need
-# vm --hostile, and rails, which needs vm --hcas. What follows kselftest or pyverbs are names of its programs. Ends with
+# vm --hostile, and rails, which needs vm --hcas and --faults rails.faults. What follows kselftest or pyverbs are names of its programs. Ends with
 # one line: N passed, N failed, N skipped. Exit status 0 if something passed and nothing
 # failed.
 

@@ -122,6 +122,41 @@ rails_libfabric()
 	fi_pair 'verbs;ofi_rxm' rdm -I 10
 }
 
+# ---- one of them is slow, and says nothing; vm --faults guest/rails.faults
+
+# rails_takes RAIL TOOL: milliseconds of 500 messages of 64 KiB there.
+rails_takes()
+{
+	local start
+	start=$(date +%s%3N)
+	rails_perf "$2" "$1" >&2 && echo $(($(date +%s%3N) - start))
+}
+
+# rails_slow EVENT TOOL: from then on 500 messages take 5 s on rail 1, and no more on rail 0.
+rails_slow()
+{
+	local fast slow speed
+	speed=$(cat "/sys/class/net/${IFS_OF[1]}/speed")
+	qhca-host event "$1" && sleep 0.5 && slow=$(rails_takes 1 "$2") && fast=$(rails_takes 0 "$2") ||
+		return
+	echo "$fast ms, $slow ms"
+	[ "$slow" -ge 4800 ] && [ "$fast" -lt 4800 ] || return
+	same "speed" "$(cat "/sys/class/net/${IFS_OF[1]}/speed")" "$speed"
+}
+
+rails_normal()
+{
+	local slow
+	qhca-host event normal && sleep 0.5 && slow=$(rails_takes 1 ib_write_bw) && [ "$slow" -lt 4800 ]
+}
+
+rails_grey()
+{
+	expect "rails/grey: one has no bandwidth" rails_slow grey ib_write_bw
+	expect "rails/grey: one has a long way" rails_slow late ib_write_lat
+	expect "rails/grey: both are as before" rails_normal
+}
+
 # ---- one of them goes and comes back
 
 # How rail $1 is taken away, and brought back. QEMU 11.1 cannot unplug the device of a server.
@@ -226,6 +261,7 @@ rails()
 	expect rails/ucx/build ucx_build
 	EXPECT_LINES=12 expect "rails/ucx over several" rails_share 2 rails_ucx
 	expect "rails/libfabric on all at once" rails_each rails_libfabric
+	rails_grey
 	rails_unplug $((${#DEVS[@]} - 1))
 	rails_unplug 0
 	rails_bonds
