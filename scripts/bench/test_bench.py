@@ -9,6 +9,7 @@ import re
 import tempfile
 import unittest
 
+import rails
 from benchlib import figures, machines, plots, report, tables
 from benchlib.results import Key, Results, headline
 
@@ -302,6 +303,24 @@ class Plots(unittest.TestCase):
     def test_size(self):
         self.assertEqual([plots.size_label(n) for n in (512, 4096, 8 << 20)],
                          ['512', '4 KiB', '8 MiB'])
+
+
+class Rails(unittest.TestCase):
+    """The report of vm --report."""
+
+    def test_read(self):
+        with tempfile.TemporaryDirectory() as top:
+            path = os.path.join(top, 'report')
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write('seconds,machine,rail,tx_bytes,rx_bytes,retransmit,what\n'
+                           '0.0,a,0,1000,0,0,\n0.5,a,0,126000,0,0,\n0.6,a,1,,,,link "down"\n'
+                           '1.0,a,0,,,,\n1.5,a,0,5,0,0,\n2.0,a,0,125005,0,0,\n')
+            moved, happened = rails.read(path)
+        self.assertEqual(moved, {'a/0': [(0.5, 2.0), (2.0, 2.0)]})
+        self.assertEqual(happened, [(0.6, 'a/1: link "down"')])
+        text = rails.script(moved, happened)
+        self.assertIn("set label \"a/1: link 'down'\" at 0.6", text)
+        self.assertIn('$rail0 << EOD\n0.5 2\n2 2\nEOD', text)
 
 
 if __name__ == '__main__':
