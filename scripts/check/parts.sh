@@ -80,6 +80,7 @@ packages       | one  | full             |          | packages
 oci            | one  | full             |          | oci
 example        | one  | full             |          | example
 conformance    | all  | check full       |          | conformance
+cluster-random | all  | full             |          | cluster_random
 cluster-numbers | all | full             |          | cluster --numbers
 soak           | one  |                  |          | soak
 guest          | one  |                  |          | sections
@@ -167,6 +168,7 @@ counted()
 check_vm() { "$QHCA_TOP/scripts/check/check-vm.py" "$@" $VMFLAGS; }
 
 cluster() { counted cluster "$QHCA_TOP/scripts/cluster/test_cluster.py" "$@"; }
+cluster_random() { counted cluster-random "$QHCA_TOP/scripts/cluster/fuzz.py" --count 40; }
 tour() { "$QHCA_TOP/scripts/docs/tour.py" --check; }
 packages() { "$QHCA_TOP/scripts/release/check-packages.sh"; }
 oci() { "$QHCA_TOP/scripts/release/check-oci.sh"; }
