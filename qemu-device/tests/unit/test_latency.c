@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "harness/budget.h"
-#include "harness/frames.h"
+#include "harness/flows.h"
 #include "harness/snapshot.h"
 
 #define MS  1000000ull
@@ -105,6 +105,37 @@ static void test_network(void)
     CHECK_EQ(g->deadline, UINT64_MAX);
 }
 
+/* Frames that QPs send to their own port leave together, as others do. */
+static void test_raw(void)
+{
+    struct frame f = udp_frame(test_mac, 1, 2, 7, 100);
+    struct rc_qp raw;
+    struct qhca_flow r;
+
+    start_late("port latency=1ms");
+    raw = flow_qp(&node);
+    r = flow_rule(&raw);
+    flow_add(g, &r);
+    memcpy(guest_ptr(g, node.mr.addr + FLOW_SEND, f.len), f.data, f.len);
+    for (unsigned i = 0; i < 3; i++) {
+        struct rc_wr wr = rc_wr(&raw, QHCA_WR_SEND, FLOW_SEND,
+                                (uint32_t)f.len);
+
+        flow_recv(&raw, i, 200);
+        rc_put(&raw, &wr);
+    }
+    rc_ring(&raw);
+    CHECK(settle() < 10);
+    CHECK_EQ(vhca_qp_get(g->e, raw.qpn)->sq.ci, 3);
+    let_pass(MS - 10, 4);
+    CHECK(flow_none(&raw));
+    let_pass(20, 4);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK(flow_got(&raw, i, &f));
+    }
+    CHECK_EQ(g->deadline, UINT64_MAX);
+}
+
 /* What is on its way when the device is reset is lost; the rule stays. */
 static void test_lost(void)
 {
@@ -122,6 +153,7 @@ static const struct test tests[] = {
     { "a line that is full", test_line_is_full },
     { "frames do not overtake", test_shorter },
     { "frames to the network", test_network },
+    { "frames of QPs of type RAW", test_raw },
     { "what a reset does to them", test_lost },
 };
 
