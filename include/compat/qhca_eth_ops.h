@@ -7,6 +7,21 @@
 #ifndef QHCA_ETH_OPS_H
 #define QHCA_ETH_OPS_H
 
+#ifndef QHCA_HAVE_RXFH_FIELDS		/* 6.17 */
+/* Kernels that have no contexts do not say which one is meant. */
+static struct ethtool_rxfh_fields qhca_rxfh_fields(const struct ethtool_rxnfc *info)
+{
+	struct ethtool_rxfh_fields fields = { .data = info->data, .flow_type = info->flow_type };
+
+#ifdef QHCA_HAVE_RXFH_CONTEXT
+	if (fields.flow_type & FLOW_RSS)
+		fields.rss_context = info->rss_context;
+	fields.flow_type &= ~FLOW_RSS;
+#endif
+	return fields;
+}
+#endif
+
 #ifndef QHCA_HAVE_RX_RING_COUNT		/* 6.19 */
 static int qhca_get_rxnfc_all(struct net_device *netdev, struct ethtool_rxnfc *info, u32 *rules)
 {
@@ -16,7 +31,7 @@ static int qhca_get_rxnfc_all(struct net_device *netdev, struct ethtool_rxnfc *i
 		return 0;
 #ifndef QHCA_HAVE_RXFH_FIELDS
 	case ETHTOOL_GRXFH: {
-		struct ethtool_rxfh_fields fields = { .flow_type = info->flow_type };
+		struct ethtool_rxfh_fields fields = qhca_rxfh_fields(info);
 		int ret = qhca_get_rxfh_fields(netdev, &fields);
 
 		info->data = fields.data;
@@ -37,7 +52,7 @@ static int qhca_get_rxnfc_all(struct net_device *netdev, struct ethtool_rxnfc *i
 #ifndef QHCA_HAVE_RXFH_FIELDS		/* 6.17 */
 static int qhca_set_rxnfc_all(struct net_device *netdev, struct ethtool_rxnfc *info)
 {
-	struct ethtool_rxfh_fields fields = { .data = info->data, .flow_type = info->flow_type };
+	struct ethtool_rxfh_fields fields = qhca_rxfh_fields(info);
 
 	if (info->cmd != ETHTOOL_SRXFH)
 		return qhca_set_rxnfc(netdev, info);

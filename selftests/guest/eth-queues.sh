@@ -219,6 +219,23 @@ rules_stay()
 # Context N of ethtool -X, which says its number.
 new_context() { ethtool -X "$QHCA_IF" context new "$@" | sed -n 's/^New RSS context is //p'; }
 
+# What is hashed of the frames of a context is its own; of one that does not exist, nothing.
+context_fields()
+{
+	local n other
+	n=$(new_context) && other=$(new_context) || return 1
+	ethtool -N "$QHCA_IF" rx-flow-hash tcp4 sd context "$n" || return 1
+	ethtool -n "$QHCA_IF" rx-flow-hash tcp4 context "$n" | grep "L4 bytes" && return 1
+	ethtool -n "$QHCA_IF" rx-flow-hash tcp4 context "$other" | grep -q "L4 bytes" || return 1
+	ethtool -n "$QHCA_IF" rx-flow-hash tcp4 | grep -q "L4 bytes" || return 1
+	ethtool -X "$QHCA_IF" context "$n" delete && ethtool -X "$QHCA_IF" context "$other" delete ||
+		return 1
+	for n in "$n" 33 4294967294; do
+		! ethtool -n "$QHCA_IF" rx-flow-hash tcp4 context "$n" 2>/dev/null &&
+			! ethtool -N "$QHCA_IF" rx-flow-hash tcp4 sd context "$n" 2>/dev/null || return 1
+	done
+}
+
 contexts()
 {
 	local last=$(($(max_channels) - 1)) n other
@@ -247,6 +264,7 @@ eth_contexts()
 	fi
 	ethtool -X "$QHCA_IF" context "$n" delete
 	expect "eth/RSS contexts" contexts
+	expect "eth/RSS contexts: hashed fields" context_fields
 }
 
 eth_rules()

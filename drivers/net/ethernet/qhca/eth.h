@@ -335,6 +335,7 @@ int qhca_get_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *info, u32 *l
 /* rss.c */
 int qhca_rss_apply(struct qhca_nic *nic, unsigned int channels);
 void qhca_rss_off(struct qhca_nic *nic);
+u32 qhca_rss_types(const struct qhca_nic *nic, u32 context);
 u32 qhca_get_rx_ring_count(struct net_device *netdev);
 u32 qhca_get_rxfh_key_size(struct net_device *netdev);
 u32 qhca_get_rxfh_indir_size(struct net_device *netdev);

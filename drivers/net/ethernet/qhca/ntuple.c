@@ -148,6 +148,8 @@ static int qhca_ntuple_action(const struct qhca_nic *nic, const struct qhca_ntup
 	if (cookie == RX_CLS_FLOW_DISC)
 		return 0;
 	if (rule->fs.flow_type & FLOW_RSS) {
+		if (!qhca_rss_types(nic, rule->context))
+			return -EINVAL;
 		flow->action = QHCA_FLOW_RSS;
 		flow->target = cpu_to_le32(rule->context);
 		return cookie ? -EOPNOTSUPP : 0;

@@ -337,10 +337,19 @@ static const struct {
 #define QHCA_RXH_ADDRESSES	(RXH_IP_SRC | RXH_IP_DST)
 #define QHCA_RXH_PORTS		(RXH_L4_B_0_1 | RXH_L4_B_2_3)
 
-/* What is hashed of the frames of a context, which exists. */
-static u32 qhca_rss_types(const struct qhca_nic *nic, u32 context)
+/**
+ * qhca_rss_types - what is hashed of the frames of a context
+ * @nic: the port
+ * @context: any number
+ *
+ * Context: process, RTNL.
+ * Return: QHCA_RSS_*; 0 if there is no such context.
+ */
+u32 qhca_rss_types(const struct qhca_nic *nic, u32 context)
 {
-	return context ? nic->context[context - 1].types : nic->rss_types;
+	if (!context)
+		return nic->rss_types;
+	return context <= QHCA_RSS_CONTEXTS ? nic->context[context - 1].types : 0;
 }
 
 /**
@@ -359,6 +368,8 @@ int qhca_get_rxfh_fields(struct net_device *netdev, struct ethtool_rxfh_fields *
 	if (!qhca_has_rss(netdev))
 		return -EOPNOTSUPP;
 	types = qhca_rss_types(nic, fields->rss_context);
+	if (!types)
+		return -ENOENT;
 	fields->data = 0;
 	for (i = 0; i < ARRAY_SIZE(qhca_flow_types); i++) {
 		if (qhca_flow_types[i].flow_type != fields->flow_type)
@@ -392,6 +403,8 @@ int qhca_set_rxfh_fields(struct net_device *netdev, const struct ethtool_rxfh_fi
 		if (qhca_flow_types[i].flow_type == fields->flow_type)
 			ports = qhca_flow_types[i].ports;
 	types = qhca_rss_types(nic, fields->rss_context);
+	if (!types)
+		return -ENOENT;
 	if (fields->data == QHCA_RXH_ADDRESSES)
 		types &= ~ports;
 	else if (ports && fields->data == (QHCA_RXH_ADDRESSES | QHCA_RXH_PORTS))
