@@ -219,6 +219,17 @@ rules_stay()
 # Context N of ethtool -X, which says its number.
 new_context() { ethtool -X "$QHCA_IF" context new "$@" | sed -n 's/^New RSS context is //p'; }
 
+# A table stays as it is shown, whether or not the administrator has set it.
+context_channels()
+{
+	local n before
+	ethtool -L "$QHCA_IF" combined 1 && n=$(new_context) && [ -n "$n" ] || return 1
+	before=$(ethtool -x "$QHCA_IF" context "$n") && rule context "$n" loc 7 || return 1
+	ethtool -L "$QHCA_IF" combined "$(max_channels)" || return 1
+	same "table" "$(ethtool -x "$QHCA_IF" context "$n")" "$before" && ruled 0 || return 1
+	ethtool -N "$QHCA_IF" delete 7 && ethtool -X "$QHCA_IF" context "$n" delete && check_flows 20
+}
+
 # What is hashed of the frames of a context is its own; of one that does not exist, nothing.
 context_fields()
 {
@@ -265,6 +276,7 @@ eth_contexts()
 	ethtool -X "$QHCA_IF" context "$n" delete
 	expect "eth/RSS contexts" contexts
 	expect "eth/RSS contexts: hashed fields" context_fields
+	expect "eth/RSS contexts: more channels" context_channels
 }
 
 eth_rules()

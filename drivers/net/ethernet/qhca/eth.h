@@ -238,12 +238,10 @@ static inline void qhca_stat_add(u64 *stat, u64 n)
 /**
  * struct qhca_rss_context - an RSS context of the administrator's
  * @types: what is hashed, QHCA_RSS_*; 0: there is no such context
- * @fixed: the administrator has set the table
  * @rss: key and table
  */
 struct qhca_rss_context {
 	u32 types;
-	bool fixed;
 	struct qhca_rss rss;
 };
 

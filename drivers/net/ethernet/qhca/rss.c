@@ -47,7 +47,7 @@ static void qhca_rss_fit(struct qhca_nic *nic, unsigned int channels, struct qhc
 		netdev_warn(nic->netdev, "fewer channels, so the RSS table has changed\n");
 }
 
-/* Give the further contexts to the device. */
+/* Give the further contexts to the device, with the tables that the ethtool core shows. */
 static int qhca_rss_apply_contexts(struct qhca_nic *nic, unsigned int channels)
 {
 	unsigned int i;
@@ -58,10 +58,7 @@ static int qhca_rss_apply_contexts(struct qhca_nic *nic, unsigned int channels)
 
 		if (!context->types)
 			continue;
-		if (context->fixed)
-			qhca_rss_fit(nic, channels, &context->rss);
-		else
-			qhca_rss_default(channels, &context->rss);
+		qhca_rss_fit(nic, channels, &context->rss);
 		ret = qhca_rss_set(nic, i + 1, context->types, &context->rss);
 	}
 	return ret;
@@ -239,7 +236,6 @@ static int qhca_rss_set_context(struct qhca_nic *nic, struct ethtool_rxfh_contex
 	}
 	if (rxfh->key)
 		memcpy(next->rss.key, rxfh->key, sizeof(next->rss.key));
-	next->fixed |= !!rxfh->indir;
 	for (i = 0; rxfh->indir && i < QHCA_RSS_ENTRIES; i++)
 		next->rss.queue[i] = rxfh->indir[i];
 	ret = qhca_rss_change_context(nic, rxfh->rss_context, next);
