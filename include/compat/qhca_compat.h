@@ -19,6 +19,7 @@
 #endif
 
 struct ib_dmah;				/* 6.17 */
+struct ethtool_rxfh_context;		/* 6.11 */
 
 #ifndef QHCA_HAVE_RXFH_PARAM		/* 6.8 */
 struct ethtool_rxfh_param {
