@@ -220,7 +220,8 @@ static void contexts(void)
 static void exceptions(void)
 {
     struct qhca_flow r = rule(QHCA_FLOW_QUEUE, 3, 7);
-    struct frame f = to_port(7);
+    struct frame f = to_port(7), other = f;
+    struct qhca_rss rss;
 
     start();
     r.priority = htole32(2);
@@ -229,6 +230,15 @@ static void exceptions(void)
     r = rule(QHCA_FLOW_RSS, 0, 7);
     flow_add(n.g, &r);
     CHECK(who(&f) < 2);
+    rss = upper();
+    CHECK_EQ(eth_set_rss(n.g, TYPES, &rss), QHCA_OK);
+    CHECK(who(&f) >= 2 && who(&f) < QUEUES);
+    other.data[13] = 6;         /* without a hash: not the first of the table */
+    r = rule(QHCA_FLOW_RSS, 0, 0);
+    memset(&r.key, 0, sizeof(r.key));
+    memset(&r.mask, 0, sizeof(r.mask));
+    flow_add(n.g, &r);
+    CHECK_EQ(who(&other), 0);
     CHECK_EQ(eth_set_rss(n.g, 0, NULL), QHCA_OK);       /* never busy */
     CHECK_EQ(who(&f), 0);
 }
@@ -345,7 +355,7 @@ static void saved(void)
     CHECK_EQ(who(&f), 2);
 }
 
-/* A state whose rule names a context that is not there. */
+/* States whose rule names a context that cannot be, or is not there. */
 static void saved_badly(void)
 {
     struct qhca_flow r = rule(QHCA_FLOW_RSS, 1, 7);
@@ -362,6 +372,14 @@ static void saved_badly(void)
     state = fields_save(n.g, &edit, 1, &len);
     CHECK(!snapshot_load(n.g, state, len));
     CHECK(strstr(snapshot_why(), "types"));
+
+    start();
+    CHECK_EQ(eth_set_context(n.g, 1, TYPES, &rss), QHCA_OK);
+    flow_add(n.g, &r);
+    n.g->e->eth->rss[1].types = 0;
+    state = snapshot_save(n.g, &len);
+    CHECK(!snapshot_load(n.g, state, len));
+    CHECK(strstr(snapshot_why(), "rule"));
 }
 
 static const struct test tests[] = {
