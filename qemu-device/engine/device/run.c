@@ -43,7 +43,7 @@ static void loop_work(struct qhca_engine *e)
 
 static bool tx_ready(const struct qhca_engine *e)
 {
-    return !vhca_list_empty(&e->qps->tx_wait.busy) && vhca_tx_open(e);
+    return !vhca_list_empty(&e->qps->tx_wait.busy) && vhca_tx_free(e);
 }
 
 enum { TIMERS, FAILED, LOOP, EQ, CMDQ, TX, QP, ETH, SHADOW, NUM_SOURCES };

@@ -187,10 +187,9 @@ bool vhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
              uint32_t from);
 /* Whether @n more frames of any size fit. */
 bool vhca_tx_room(const struct qhca_engine *e, bool loop, unsigned n);
-/*
- * Whether what waits to send may go on: the network takes frames, the pace
- * allows one, and as much room is free as requests need.
- */
+/* Whether the pace allows a frame, and requests find room in both FIFOs. */
+bool vhca_tx_free(const struct qhca_engine *e);
+/* Whether the network takes frames, too. */
 bool vhca_tx_open(const struct qhca_engine *e);
 /* Whether the frames to the port itself are on their way for some time yet. */
 bool vhca_loop_waits(const struct qhca_engine *e);

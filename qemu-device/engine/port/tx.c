@@ -69,11 +69,15 @@ bool vhca_tx_room(const struct qhca_engine *e, bool loop, unsigned n)
     return vhca_fifo_used(f) + n <= QHCA_FIFO_FRAMES;
 }
 
+bool vhca_tx_free(const struct qhca_engine *e)
+{
+    return vhca_port_open(e) && vhca_tx_room(e, false, QHCA_TX_RESERVE + 1) &&
+           vhca_tx_room(e, true, QHCA_TX_RESERVE + 1);
+}
+
 bool vhca_tx_open(const struct qhca_engine *e)
 {
-    return !e->port->tx_blocked && vhca_port_open(e) &&
-           vhca_tx_room(e, false, QHCA_TX_RESERVE + 1) &&
-           vhca_tx_room(e, true, QHCA_TX_RESERVE + 1);
+    return !e->port->tx_blocked && vhca_tx_free(e);
 }
 
 bool vhca_loop_waits(const struct qhca_engine *e)

@@ -136,6 +136,44 @@ static void test_raw(void)
     CHECK_EQ(g->deadline, UINT64_MAX);
 }
 
+/* Who sends to the port itself does not wait for the network. */
+static void test_blocked(void)
+{
+    struct frame f = udp_frame(test_mac, 1, 2, 7, 100);
+    struct rc_opts o = RC_OPTS;
+    struct eth_tx q;
+    struct qhca_flow r;
+    struct rc_qp raw;
+    uint64_t mem;
+
+    start_late("port latency=100us");
+    o.type = QHCA_QPT_RAW;
+    o.sq_log = 8;
+    o.cq_log = 9;
+    raw = rc_create(&node, &o);
+    rc_bring_up(&raw, QHCA_QPS_RTS);
+    r = flow_rule(&raw);
+    flow_add(g, &r);
+    q = eth_tx_create(g, &node.comp, 6);
+    mem = guest_alloc(g, 1500, 1);
+    memset(guest_ptr(g, mem, 1500), 0x52, 1500);
+    g->net_blocked = true;
+    eth_tx_post(&q, mem, 1500, 0);
+    eth_tx_ring(&q);
+    let_pass(MS, 10);
+    CHECK(g->e->port->tx_blocked);
+    memcpy(guest_ptr(g, node.mr.addr + FLOW_SEND, f.len), f.data, f.len);
+    for (unsigned i = 0; i < 200; i++) {
+        struct rc_wr wr = rc_wr(&raw, QHCA_WR_SEND, FLOW_SEND,
+                                (uint32_t)f.len);
+
+        rc_put(&raw, &wr);
+    }
+    rc_ring(&raw);
+    let_pass(10 * MS, 100);
+    CHECK_EQ(vhca_qp_get(g->e, raw.qpn)->sq.ci, 200);
+}
+
 /* What is on its way when the device is reset is lost; the rule stays. */
 static void test_lost(void)
 {
@@ -154,6 +192,7 @@ static const struct test tests[] = {
     { "frames do not overtake", test_shorter },
     { "frames to the network", test_network },
     { "frames of QPs of type RAW", test_raw },
+    { "the network takes nothing", test_blocked },
     { "what a reset does to them", test_lost },
 };
 
