@@ -363,7 +363,7 @@ life_way()
 	expect "life/$name, and memory" [ -n "$kept" ]
 	[ "$name" != nothing ] || LIFE_GROWS=$((qemu - qemu0))
 	[ -z "$LIFE_GROWS" ] || expect "life/$name, and QEMU's" \
-		[ $((qemu - qemu0)) -lt $((8192 + 2 * LIFE_GROWS)) ]
+		[ $((qemu - qemu0)) -lt $((16384 + 2 * LIFE_GROWS)) ]
 }
 
 life()
