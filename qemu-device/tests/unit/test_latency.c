@@ -136,7 +136,7 @@ static void test_raw(void)
     CHECK_EQ(g->deadline, UINT64_MAX);
 }
 
-/* Who sends to the port itself does not wait for the network. */
+/* QPs that send to the port itself do not wait for the network. */
 static void test_blocked(void)
 {
     struct frame f = udp_frame(test_mac, 1, 2, 7, 100);
