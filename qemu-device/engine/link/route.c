@@ -146,17 +146,7 @@ bool vhca_way_far_across(const struct qhca_engine *e,
 bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct vhca_way *way, unsigned reserve)
 {
-    bool here = vhca_tx_room(e, true, reserve + 1);
-    bool there = vhca_tx_room(e, false, reserve + 1);
-
-    /* The run loop empties the loopback FIFO, unless it waits for a time. */
-    vhca_list_del(&qp->tx_wait);
-    if (!vhca_port_open(e) || (way->net && !there) ||
-        (way->loop && !here && vhca_loop_waits(e))) {
-        vhca_qp_wait_tx(e, qp);
-        return false;
-    }
-    return !way->loop || here;
+    return vhca_qp_tx_room(e, qp, way->loop, way->net, reserve);
 }
 
 bool vhca_way_from_peer(const struct qhca_engine *e, const struct vhca_qp *qp,

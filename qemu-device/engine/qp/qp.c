@@ -87,9 +87,19 @@ struct vhca_qp *vhca_qp_next(struct qhca_engine *e)
     return node ? container_of(node, struct vhca_qp, ready) : NULL;
 }
 
-void vhca_qp_wait_tx(struct qhca_engine *e, struct vhca_qp *qp)
+bool vhca_qp_tx_room(struct qhca_engine *e, struct vhca_qp *qp, bool loop,
+                     bool net, unsigned reserve)
 {
-    lines_add(&e->qps->tx_wait, qp->uar, &qp->tx_wait);
+    bool here = !loop || vhca_tx_room(e, true, reserve + 1);
+    bool there = !net || vhca_tx_room(e, false, reserve + 1);
+
+    /* The run loop empties the loopback FIFO, unless it waits for a time. */
+    vhca_list_del(&qp->tx_wait);
+    if (!vhca_port_open(e) || !there || (!here && vhca_loop_waits(e))) {
+        lines_add(&e->qps->tx_wait, qp->uar, &qp->tx_wait);
+        return false;
+    }
+    return here;
 }
 
 void vhca_qp_tx_ready(struct qhca_engine *e)

@@ -113,8 +113,13 @@ struct vhca_qp *vhca_qp_get(struct qhca_engine *e, uint32_t qpn);
 void vhca_qp_schedule(struct qhca_engine *e, struct vhca_qp *qp);
 /* Remove and return a QP in line; NULL: its page's line was empty. */
 struct vhca_qp *vhca_qp_next(struct qhca_engine *e);
-/* Let the QP wait for room for a frame. */
-void vhca_qp_wait_tx(struct qhca_engine *e, struct vhca_qp *qp);
+/*
+ * Whether there is room for @reserve + 1 frames to the port itself, if @loop,
+ * and to the network, if @net, and the pace allows one. If not, @qp waits for
+ * it, unless the run loop makes that room.
+ */
+bool vhca_qp_tx_room(struct qhca_engine *e, struct vhca_qp *qp, bool loop,
+                     bool net, unsigned reserve);
 /* There is room again: schedule a QP that waits for it. */
 void vhca_qp_tx_ready(struct qhca_engine *e);
 /*

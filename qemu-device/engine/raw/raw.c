@@ -76,18 +76,8 @@ static bool send_frame(struct qhca_engine *e, struct vhca_qp *qp)
 /* Whether a frame can leave, wherever it goes; if not, @qp waits for it. */
 static bool has_room(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    bool here = vhca_tx_room(e, true, QHCA_TX_RESERVE + 1);
-
-    vhca_list_del(&qp->tx_wait);
-    if (!vhca_qp_gate_open(e, qp)) {
-        return false;
-    }
-    if (!vhca_port_open(e) || !vhca_tx_room(e, false, QHCA_TX_RESERVE + 1) ||
-        (!here && vhca_loop_waits(e))) {
-        vhca_qp_wait_tx(e, qp);
-        return false;
-    }
-    return here;
+    return vhca_qp_gate_open(e, qp) &&
+           vhca_qp_tx_room(e, qp, true, true, QHCA_TX_RESERVE);
 }
 
 void vhca_raw_turn(struct qhca_engine *e, struct vhca_qp *qp)
