@@ -291,6 +291,21 @@ struct qhca_nic {
 	struct notifier_block nb;
 };
 
+/**
+ * qhca_rss_types - what is hashed of the frames of a context
+ * @nic: the port
+ * @context: any number
+ *
+ * Context: process, RTNL.
+ * Return: QHCA_RSS_*; 0 if there is no such context.
+ */
+static inline u32 qhca_rss_types(const struct qhca_nic *nic, u32 context)
+{
+	if (!context)
+		return nic->rss_types;
+	return context <= QHCA_RSS_CONTEXTS ? nic->context[context - 1].types : 0;
+}
+
 /* stats.c */
 extern const struct netdev_stat_ops qhca_stat_ops;
 void qhca_get_stats64(struct net_device *netdev, struct rtnl_link_stats64 *s);
@@ -333,7 +348,6 @@ int qhca_get_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *info, u32 *l
 /* rss.c */
 int qhca_rss_apply(struct qhca_nic *nic, unsigned int channels);
 void qhca_rss_off(struct qhca_nic *nic);
-u32 qhca_rss_types(const struct qhca_nic *nic, u32 context);
 u32 qhca_get_rx_ring_count(struct net_device *netdev);
 u32 qhca_get_rxfh_key_size(struct net_device *netdev);
 u32 qhca_get_rxfh_indir_size(struct net_device *netdev);

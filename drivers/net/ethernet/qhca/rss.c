@@ -334,21 +334,6 @@ static const struct {
 #define QHCA_RXH_PORTS		(RXH_L4_B_0_1 | RXH_L4_B_2_3)
 
 /**
- * qhca_rss_types - what is hashed of the frames of a context
- * @nic: the port
- * @context: any number
- *
- * Context: process, RTNL.
- * Return: QHCA_RSS_*; 0 if there is no such context.
- */
-u32 qhca_rss_types(const struct qhca_nic *nic, u32 context)
-{
-	if (!context)
-		return nic->rss_types;
-	return context <= QHCA_RSS_CONTEXTS ? nic->context[context - 1].types : 0;
-}
-
-/**
  * qhca_get_rxfh_fields - ethtool -n rx-flow-hash
  * @netdev: the netdev
  * @fields: the kind of frames; filled in with what is hashed of them
