@@ -167,6 +167,10 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
     if (running && (s->todo || s->irqs)) {
         qemu_bh_schedule(s->bh);
     }
+    if (!running && qhca_dev_enter(s)) {
+        qhca_engine_settle(s->engine);
+        qhca_dev_leave(s);
+    }
 }
 
 /*

@@ -238,6 +238,12 @@ void qhca_engine_tick(struct qhca_engine *e, uint64_t now);
 /* Continue with work that was left over; see ops->schedule. */
 void qhca_engine_run(struct qhca_engine *e, uint64_t now);
 
+/*
+ * Write to guest memory whatever a fault rule holds back (order=): it is about
+ * to be copied, and what comes later would be lost.
+ */
+void qhca_engine_settle(struct qhca_engine *e);
+
 /* Set the carrier of the port, which is up at first. */
 void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up);
 

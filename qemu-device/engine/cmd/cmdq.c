@@ -112,6 +112,9 @@ static int execute(struct qhca_engine *e, uint32_t slot)
     const struct command *command = find_command(opcode);
     int status = e->cmdq->judged ? QHCA_OK : judge(e);
 
+    /* Once it is done, nobody writes to what it takes away. */
+    vhca_order_finish(e, QHCA_EVERY_QP);
+    vhca_gather_drop(e);
     if (status == QHCA_OK) {
         status = command ? run_command(e, command) : QHCA_ERR_OPCODE;
     }

@@ -347,12 +347,7 @@ void vhca_mem_release(struct qhca_engine *e, struct vhca_mem *mem)
     memset(mem, 0, sizeof(*mem));
 }
 
-/*
- * As vhca_mem_addr(), and reduce @len to how many bytes are contiguous from
- * there on.
- */
-static uint64_t piece_addr(const struct vhca_mem *mem, uint64_t off,
-                           size_t *len)
+uint64_t vhca_mem_run(const struct vhca_mem *mem, uint64_t off, size_t *len)
 {
     uint64_t size = 1ull << mem->block_shift;
     uint64_t i = off >> mem->block_shift, in = off & (size - 1);
@@ -379,7 +374,7 @@ uint64_t vhca_mem_addr(const struct vhca_mem *mem, uint64_t off)
 {
     size_t one = 1;
 
-    return piece_addr(mem, off, &one);
+    return vhca_mem_run(mem, off, &one);
 }
 
 bool vhca_mem_is_word(const struct vhca_mem *mem, uint64_t off)
@@ -387,7 +382,7 @@ bool vhca_mem_is_word(const struct vhca_mem *mem, uint64_t off)
     size_t len = sizeof(uint64_t);
 
     return !is_pieces(mem) ||
-           (!(piece_addr(mem, off, &len) & (sizeof(uint64_t) - 1)) &&
+           (!(vhca_mem_run(mem, off, &len) & (sizeof(uint64_t) - 1)) &&
             len == sizeof(uint64_t));
 }
 
@@ -400,7 +395,7 @@ bool vhca_mem_read(struct qhca_engine *e, const struct vhca_mem *mem,
 
     for (; len > 0; p += n, off += n, len -= n) {
         n = len;
-        addr = piece_addr(mem, off, &n);
+        addr = vhca_mem_run(mem, off, &n);
         if (!vhca_dma_read(e, addr, p, n)) {
             return false;
         }
@@ -416,7 +411,7 @@ bool vhca_mem_view(struct qhca_engine *e, const struct vhca_mem *mem,
 
     for (; len > 0; off += n, len -= n) {
         n = len;
-        addr = piece_addr(mem, off, &n);
+        addr = vhca_mem_run(mem, off, &n);
         if (!vhca_dma_view(e, addr, n, view)) {
             return false;
         }
@@ -433,7 +428,7 @@ bool vhca_mem_try_write(struct qhca_engine *e, const struct vhca_mem *mem,
 
     for (; len > 0; p += n, off += n, len -= n) {
         n = len;
-        addr = piece_addr(mem, off, &n);
+        addr = vhca_mem_run(mem, off, &n);
         if (!vhca_dma_try_write(e, addr, p, n)) {
             return false;
         }

@@ -73,6 +73,8 @@ bool vhca_mem_try_write(struct qhca_engine *e, const struct vhca_mem *mem,
                         uint64_t off, const void *buf, size_t len);
 /* Return the DMA address of the byte at @off, which must be inside. */
 uint64_t vhca_mem_addr(const struct vhca_mem *mem, uint64_t off);
+/* And reduce @len to how many bytes are contiguous from there on. */
+uint64_t vhca_mem_run(const struct vhca_mem *mem, uint64_t off, size_t *len);
 /* Whether the 8 bytes at @off, which must be inside, can be one word. */
 bool vhca_mem_is_word(const struct vhca_mem *mem, uint64_t off);
 

@@ -395,6 +395,13 @@ void qhca_engine_run(struct qhca_engine *e, uint64_t now)
     leave(e);
 }
 
+void qhca_engine_settle(struct qhca_engine *e)
+{
+    VHCA_ASSERT(!e->inside);
+    vhca_order_finish(e, QHCA_EVERY_QP);
+    vhca_gather_drop(e);
+}
+
 void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up)
 {
     enter(e, now);

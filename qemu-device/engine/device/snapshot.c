@@ -167,6 +167,7 @@ size_t qhca_engine_save(struct qhca_engine *e, uint64_t now, void *buf,
 
     VHCA_ASSERT(!e->inside);
     e->now = MAX_OF(e->now, now);
+    qhca_engine_settle(e);
     walk_all(&s);
     return s.bad ? 0 : s.at;
 }

@@ -3,6 +3,7 @@
  * qhca engine: event queues. While an EQ is full, objects with events for it
  * wait in line.
  */
+#include "../memory/memory.h"
 #include "events.h"
 
 struct vhca_eq *vhca_eq_get(struct qhca_engine *e, uint32_t eqn)
@@ -178,6 +179,7 @@ void vhca_event(struct qhca_engine *e, struct vhca_async *a,
     if (!eq || !vhca_running(e)) {
         return;
     }
+    vhca_order_finish(e, QHCA_EVERY_QP);
     if (eq_full(eq) || !vhca_list_empty(&eq->pending)) {
         wait_in_line(eq, a, type);
         return;

@@ -9,9 +9,9 @@
 #include "faults.h"
 
 /* SplitMix64: the same seed gives the same faults wherever the engine runs. */
-static uint64_t draw(uint64_t *state, uint64_t max)
+uint64_t vhca_fault_draw(struct vhca_fault_rule *r, uint64_t max)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15;
+    uint64_t z = r->rng += 0x9e3779b97f4a7c15;
 
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
@@ -40,7 +40,7 @@ static bool matches(const struct vhca_fault_rule *r,
 
 static bool has_chance(struct vhca_fault_rule *r)
 {
-    return r->ppm == 1000000 || draw(&r->rng, 1000000) < r->ppm;
+    return r->ppm == 1000000 || vhca_fault_draw(r, 1000000) < r->ppm;
 }
 
 /* Count a match; returns whether the rule acts on it. */
@@ -157,16 +157,27 @@ static uint64_t next_time(const struct vhca_faults *f)
     return f->stalled ? MIN_OF(next, f->stalled) : next;
 }
 
-/* The first rule for what the port is like is in force, as of any kind. */
-static struct vhca_fault_rule *first_of(struct vhca_faults *f,
-                                        enum vhca_fault_action action)
+/*
+ * Return which of @n rules is the first of its kind, plus one, or 0: of rules
+ * for what the port is like it is in force.
+ */
+static unsigned first_of(const struct vhca_fault_rule *rule, unsigned n,
+                         enum vhca_fault_action action)
 {
-    for (unsigned i = 0; i < f->num_rules; i++) {
-        if (f->rule[i].does.action == action) {
-            return &f->rule[i];
+    for (unsigned i = 0; i < n; i++) {
+        if (rule[i].does.action == action) {
+            return i + 1;
         }
     }
-    return NULL;
+    return 0;
+}
+
+static struct vhca_fault_rule *in_force(struct vhca_faults *f,
+                                        enum vhca_fault_action action)
+{
+    unsigned i = first_of(f->rule, f->num_rules, action);
+
+    return i ? &f->rule[i - 1] : NULL;
 }
 
 static void update_port(struct qhca_engine *e)
@@ -174,8 +185,9 @@ static void update_port(struct qhca_engine *e)
     struct vhca_faults *f = e->faults;
     uint32_t before = f->mbit;
 
-    f->slow = first_of(f, QHCA_FAULT_SLOW);
-    f->late = first_of(f, QHCA_FAULT_LATE);
+    f->slow = in_force(f, QHCA_FAULT_SLOW);
+    f->late = in_force(f, QHCA_FAULT_LATE);
+    f->disorder = in_force(f, QHCA_FAULT_ORDER);
     f->mbit = f->slow ? (uint32_t)f->slow->does.value : 0;
     if (f->mbit != before) {
         vhca_pace_set(&f->pace, e->now, f->mbit);
@@ -216,16 +228,29 @@ static const char *no_remove(const struct qhca_engine *e, bool guest)
            "the device is not in a slot that it can be removed from";
 }
 
-/* Allocate all places now: holding a frame back takes no memory then. */
-static bool provide(struct vhca_faults *f, struct qhca_fault_error *err)
+/*
+ * Allocate all places that @n rules need now: holding a frame or data back
+ * takes no memory then.
+ */
+static bool provide(struct vhca_faults *f, const struct vhca_fault_rule *rule,
+                    unsigned n, struct qhca_fault_error *err)
 {
-    if (!f->held) {
+    bool order = first_of(rule, n, QHCA_FAULT_ORDER);
+
+    if (n && !f->held) {
         f->held = calloc(QHCA_FAULT_HELD, sizeof(*f->held));
     }
-    if (!f->held) {
-        snprintf(err->what, sizeof(err->what), "no memory for rules");
+    if (order && !f->data) {
+        f->data = calloc(QHCA_FAULT_DATA, sizeof(*f->data));
     }
-    return f->held;
+    if (order && !f->early) {
+        f->early = calloc(QHCA_FAULT_EARLY, sizeof(*f->early));
+    }
+    if ((n && !f->held) || (order && !(f->data && f->early))) {
+        snprintf(err->what, sizeof(err->what), "no memory for rules");
+        return false;
+    }
+    return true;
 }
 
 /* Replace the guest's rules, or the operator's, by these @n. */
@@ -255,7 +280,7 @@ bool vhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
                           guest ? QHCA_FAULT_GUEST : QHCA_FAULT_RULES);
     int n = vhca_fault_parse(text, no_remove(e, guest), rule, max, err);
 
-    if (n < 0 || (n && !provide(f, err))) {
+    if (n < 0 || !provide(f, rule, (unsigned)n, err)) {
         return false;
     }
     for (int i = 0; i < n; i++) {
@@ -354,7 +379,7 @@ int vhca_do_query_faults(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 static bool init(struct qhca_engine *e)
 {
-    vhca_timers_provide(e, 1);
+    vhca_timers_provide(e, 1 + QHCA_FAULT_EARLY);
     return true;
 }
 
@@ -365,6 +390,11 @@ static void reset(struct qhca_engine *e)
     for (unsigned i = 0; f->num_held && i < QHCA_FAULT_HELD; i++) {
         f->held[i].used = false;
     }
+    for (unsigned i = 0; f->early && i < QHCA_FAULT_EARLY; i++) {
+        vhca_timer_cancel(e, &f->early[i].timer);
+        f->early[i].num = 0;
+        f->early[i].waits = false;
+    }
     f->num_held = 0;
     f->wanted = 0;
     f->link_back = f->stalled = 0;
@@ -374,6 +404,8 @@ static void reset(struct qhca_engine *e)
 static void fini(struct qhca_engine *e)
 {
     free(e->faults->held);
+    free(e->faults->data);
+    free(e->faults->early);
 }
 
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
@@ -382,7 +414,16 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
         "packets that come later", false,
         QHCA_FAULT_HELD * sizeof(struct vhca_fault_held), 1, !!e->faults->held
     };
-    return 1;
+    h[1] = (struct qhca_holding) {
+        "data that come later", false,
+        QHCA_FAULT_DATA * sizeof(struct vhca_fault_data), 1, !!e->faults->data
+    };
+    h[2] = (struct qhca_holding) {
+        "data read early", false,
+        QHCA_FAULT_EARLY * sizeof(struct vhca_fault_early), 1,
+        !!e->faults->early
+    };
+    return 3;
 }
 
 const struct vhca_room vhca_faults_room = {

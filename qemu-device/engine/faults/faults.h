@@ -15,6 +15,11 @@
 #define QHCA_FAULT_GUEST    16u     /* most of them that the guest can set */
 #define QHCA_FAULT_TEXT     120u    /* bytes of a rule, with the final NUL */
 #define QHCA_FAULT_HELD     64u     /* packets held back */
+#define QHCA_FAULT_DATA     64u     /* pieces of data held back */
+#define QHCA_FAULT_BYTES    1024u   /* and how long they are at most */
+#define QHCA_FAULT_EARLY    16u     /* READs whose data are read early */
+#define QHCA_EARLY_PIECES   8u      /* pieces of each */
+#define QHCA_EARLY_BYTES    256u    /* and how long they are at most */
 /* How long a reordered packet waits for the next one. */
 #define QHCA_FAULT_SWAP_NS  10000000u
 
@@ -64,6 +69,7 @@ enum vhca_fault_action {
     QHCA_FAULT_STALL,           /* ns; 0: forever */
     QHCA_FAULT_SLOW,            /* Mbit/s */
     QHCA_FAULT_LATE,            /* ns */
+    QHCA_FAULT_ORDER,
     /* These act later, from a timer, and leave what is at the point alone: */
     QHCA_FAULT_LINK_DOWN,       /* ns */
     QHCA_FAULT_FATAL,
@@ -84,6 +90,8 @@ struct vhca_fault {
  *      @after, every @nth, each with a chance of @ppm in a million, until it
  *      has acted @times (0: always)
  * @every: TIMER: period in ns; @after is in ns then, too
+ * @within: ORDER: for at most so many ns data are held back
+ * @grain: and in pieces that end at multiples of it
  */
 struct vhca_fault_rule {
     char text[QHCA_FAULT_TEXT];
@@ -97,6 +105,7 @@ struct vhca_fault_rule {
     uint64_t nth, after, times, ppm, every;
     uint64_t seen, hits, rng;
     uint64_t due;               /* TIMER: when it acts next */
+    uint64_t within, grain;
 };
 
 /* struct vhca_fault_held - a frame held back */
@@ -110,6 +119,25 @@ struct vhca_fault_held {
     uint8_t frame[ROCE_MAX_FRAME];
 };
 
+/* struct vhca_fault_data - data that have not reached memory yet */
+struct vhca_fault_data {
+    uint64_t addr, due;
+    uint32_t qpn;               /* the QP that writes them */
+    uint32_t len;
+    uint8_t bytes[QHCA_FAULT_BYTES];
+};
+
+/* struct vhca_fault_early - pieces of the data of a READ, read early */
+struct vhca_fault_early {
+    struct vhca_timer timer;    /* ends the wait for all others */
+    uint64_t va;                /* of the response: this, MSN and QP number */
+    uint32_t msn, qpn;
+    bool waits;
+    unsigned num;               /* of pieces */
+    uint32_t off[QHCA_EARLY_PIECES], len[QHCA_EARLY_PIECES];
+    uint8_t bytes[QHCA_EARLY_PIECES][QHCA_EARLY_BYTES];
+};
+
 struct vhca_faults {
     struct vhca_fault_rule rule[QHCA_FAULT_RULES];
     unsigned num_rules;
@@ -117,6 +145,13 @@ struct vhca_faults {
     char complaint[256];        /* what was wrong with the guest's last text */
     struct vhca_fault_held *held;   /* QHCA_FAULT_HELD, once a rule is set */
     unsigned num_held;
+    /*
+     * QHCA_FAULT_DATA for the memory room and QHCA_FAULT_EARLY for the
+     * responder, once a rule for the order is set.
+     */
+    struct vhca_fault_data *data;
+    struct vhca_fault_early *early;
+    unsigned next_early;
     uint64_t order;
     unsigned wanted;            /* 1 << LINK_DOWN, FATAL, REMOVE */
     uint64_t link_ns;           /* how long the link is to be down */
@@ -124,6 +159,7 @@ struct vhca_faults {
     uint64_t stalled;           /* when commands go on; 0: not stalled */
     struct vhca_fault_rule *slow;   /* the one for the bandwidth, or NULL */
     struct vhca_fault_rule *late;   /* the one for the latency, or NULL */
+    struct vhca_fault_rule *disorder;   /* the one for the order, or NULL */
     uint32_t mbit;              /* what @slow lets the port send; 0: all */
     struct vhca_pace pace;      /* by which it does */
     struct vhca_timer timer;    /* for all of this; the device room runs it */
@@ -174,6 +210,8 @@ size_t vhca_faults_print(const struct qhca_engine *e, unsigned from,
                          unsigned to, char *buf, size_t size);
 /* Pay for @len bytes at the pace of the rule for the bandwidth. */
 void vhca_fault_slow(struct qhca_engine *e, size_t len);
+/* Draw a number below @max, which must not be above 2^32. */
+uint64_t vhca_fault_draw(struct vhca_fault_rule *r, uint64_t max);
 /* Let rules of the timer act that are due. */
 void vhca_faults_tick(struct qhca_engine *e);
 /* The clock will show @now: rules of the timer wait for what was left. */
@@ -239,6 +277,7 @@ struct vhca_fault_name {
 
 extern const struct vhca_fault_name vhca_fault_damages[];
 extern const struct vhca_fault_name vhca_fault_marks[];
+extern const struct vhca_fault_name vhca_fault_orders[];
 extern const struct vhca_fault_name vhca_fault_naks[];
 extern const struct vhca_fault_name vhca_fault_qp_events[];
 extern const struct vhca_fault_name vhca_fault_cqe_statuses[];

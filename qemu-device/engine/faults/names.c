@@ -53,6 +53,11 @@ const struct vhca_fault_name vhca_fault_marks[] = {
     { NULL, 0 }
 };
 
+const struct vhca_fault_name vhca_fault_orders[] = {
+    { "adversarial", 1 },
+    { NULL, 0 }
+};
+
 const struct vhca_fault_name vhca_fault_naks[] = {
     { "rnr", AETH_RNR_NAK },
     { "psn_seq_err", AETH_NAK_SEQ },

@@ -13,6 +13,9 @@
 #define SEED_LEN strlen("seed=")
 #define LONGEST 10000000000ull  /* ns */
 #define FASTEST 100000          /* Mbit/s */
+#define WITHIN  50000u          /* ns, if the rule does not say */
+#define SLOWEST 1000000000u     /* ns that data may take to reach memory */
+#define COARSEST 1024u
 
 #define AT(point)   (1u << QHCA_FAULT_##point)
 #define PACKETS     (AT(TX) | AT(RX))
@@ -47,6 +50,8 @@ static const struct vhca_fault_word words[] = {
     WHEN("every", AT(TIMER), TIME, every, .min = 1000000, .max = LONGEST),
     WHEN("times", ALL, NUMBER, times, .min = 1, .max = UINT32_MAX),
     WHEN("once", ALL, NOTHING, times, .min = 1),
+    WHEN("within", AT(PORT), TIME, within, .min = 1, .max = SLOWEST),
+    WHEN("grain", AT(PORT), NUMBER, grain, .min = 1, .max = COARSEST),
     WHEN("prob", ALL, PERCENT, ppm, 0),
 
     DOES("drop", PACKETS | AT(EVENT) | AT(IRQ), DROP, NOTHING, 0),
@@ -65,6 +70,7 @@ static const struct vhca_fault_word words[] = {
     DOES("hang", AT(CMD), STALL, NOTHING, 0),
     DOES("bandwidth", AT(PORT), SLOW, NUMBER, .min = 1, .max = FASTEST),
     DOES("latency", AT(PORT), LATE, TIME, .min = 1, .max = LONGEST),
+    DOES("order", AT(PORT), ORDER, NAME, .names = vhca_fault_orders),
     /* The same as "tx prob=... mark=ce". */
     { .name = "ce", .points = AT(PORT), .takes = QHCA_TAKES_PERCENT,
       .action = QHCA_FAULT_MARK, .off = IN(ppm) },
@@ -292,6 +298,20 @@ static bool keep_text(struct parser *p, const struct vhca_fault_span *rule)
     return true;
 }
 
+/* What goes with order=, and with nothing else at that point. */
+static bool check_order(struct parser *p, const char *end)
+{
+    struct vhca_fault_rule *r = p->rule;
+
+    if (r->does.action == QHCA_FAULT_ORDER) {
+        r->within = r->within ? r->within : WITHIN;
+        r->grain = r->grain ? r->grain : 1;
+    } else if (r->within || r->grain) {
+        return wrong(p, end, "within and grain go with order=");
+    }
+    return true;
+}
+
 static bool read_rule(struct parser *p, struct vhca_fault_span rest)
 {
     struct vhca_fault_span rule = rest, word = next_word(&rest);
@@ -313,8 +333,9 @@ static bool read_rule(struct parser *p, struct vhca_fault_span rest)
         p->rule->point = QHCA_FAULT_TX;
         p->rule->does.value = IP_ECN_CE;
     }
-    return p->rule->does.action ||
-           wrong(p, rule.end, "the rule has no action");
+    return check_order(p, rule.end) &&
+           (p->rule->does.action ||
+            wrong(p, rule.end, "the rule has no action"));
 }
 
 /* Return the next statement, up to a semicolon or newline, without comment. */

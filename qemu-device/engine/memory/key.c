@@ -4,6 +4,7 @@
  * region or a window, and a variant byte; every use is checked here
  * (conformance F-004).
  */
+#include "../faults/faults.h"
 #include "memory.h"
 
 struct vhca_mr *vhca_mr_by_number(const struct qhca_engine *e, uint32_t key)
@@ -131,12 +132,39 @@ static enum vhca_mem_result result_of(bool done)
     return done ? QHCA_MEM_OK : QHCA_MEM_DMA;
 }
 
+/* Data that are held back for these bytes go first. */
+static void meet_held(struct qhca_engine *e, const struct vhca_mr *mr,
+                      uint64_t addr, size_t len)
+{
+    if (__builtin_expect(e->memory->order.num, 0)) {
+        vhca_order_meet(e, mr, addr, len);
+    }
+}
+
+bool vhca_mr_run(struct qhca_engine *e, const struct vhca_mr *mr,
+                 uint64_t addr, size_t *len, uint64_t *at)
+{
+    switch (mr->type) {
+    case QHCA_MR_NULL:
+        return false;
+    case QHCA_MR_DMA:
+        *at = addr;
+        return true;
+    case QHCA_MR_ODP:
+        return vhca_pages_run(e, mr, mem_offset(mr, addr), len, at);
+    default:
+        *at = vhca_mem_run(&mr->mem, mem_offset(mr, addr), len);
+        return true;
+    }
+}
+
 enum vhca_mem_result vhca_mr_read(struct qhca_engine *e,
                                   const struct vhca_mr *mr, uint64_t addr,
                                   void *buf, size_t len)
 {
     mr = resolve(mr, &addr);
     VHCA_ASSERT(covers(mr, addr, len));
+    meet_held(e, mr, addr, len);
     switch (mr->type) {
     case QHCA_MR_NULL:
         memset(buf, 0, len);
@@ -151,12 +179,10 @@ enum vhca_mem_result vhca_mr_read(struct qhca_engine *e,
     }
 }
 
-enum vhca_mem_result vhca_mr_write(struct qhca_engine *e,
-                                   const struct vhca_mr *mr, uint64_t addr,
-                                   const void *buf, size_t len)
+enum vhca_mem_result vhca_mr_put(struct qhca_engine *e,
+                                 const struct vhca_mr *mr, uint64_t addr,
+                                 const void *buf, size_t len)
 {
-    mr = resolve(mr, &addr);
-    VHCA_ASSERT(covers(mr, addr, len));
     switch (mr->type) {
     case QHCA_MR_NULL:
         return QHCA_MEM_OK;
@@ -169,6 +195,18 @@ enum vhca_mem_result vhca_mr_write(struct qhca_engine *e,
         return result_of(vhca_mem_try_write(e, &mr->mem, mem_offset(mr, addr),
                                             buf, len));
     }
+}
+
+enum vhca_mem_result vhca_mr_write(struct qhca_engine *e, uint32_t qpn,
+                                   const struct vhca_mr *mr, uint64_t addr,
+                                   const void *buf, size_t len)
+{
+    mr = resolve(mr, &addr);
+    VHCA_ASSERT(covers(mr, addr, len));
+    meet_held(e, mr, addr, len);
+    return e->faults->disorder && len ?
+           vhca_order_write(e, qpn, mr, addr, buf, len) :
+           vhca_mr_put(e, mr, addr, buf, len);
 }
 
 enum vhca_mem_result vhca_mr_probe(struct qhca_engine *e,
@@ -201,6 +239,7 @@ bool vhca_key_view(struct qhca_engine *e, const struct vhca_key_user *user,
         return false;
     }
     mr = resolve(mr, &addr);
+    meet_held(e, mr, addr, len);
     switch (mr->type) {
     case QHCA_MR_NULL:
         return false;
@@ -230,6 +269,7 @@ static enum vhca_mem_result find_word(struct qhca_engine *e,
                                       uint64_t *dma)
 {
     mr = resolve(mr, &addr);
+    meet_held(e, mr, addr, sizeof(uint64_t));
     if (mr->type == QHCA_MR_ODP) {
         return vhca_pages_addr(e, mr, mem_offset(mr, addr), dma);
     }

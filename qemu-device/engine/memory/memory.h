@@ -98,6 +98,12 @@ struct vhca_miss {
     bool write;
 };
 
+/* struct vhca_order - data that are held back, see order.c */
+struct vhca_order {
+    unsigned num;               /* of e->faults->data in use */
+    struct vhca_timer timer;    /* for the first of them that is due */
+};
+
 struct vhca_memory {
     struct vhca_table pd;       /* users of a PD are MRs, MWs, SRQs and QPs */
     struct vhca_table mr;
@@ -106,6 +112,7 @@ struct vhca_memory {
     struct vhca_mr reserved_mr;         /* the region of QHCA_RESERVED_LKEY */
     struct vhca_mr null_mr;             /* the region of QHCA_NULL_LKEY */
     struct vhca_miss miss;
+    struct vhca_order order;
 };
 
 extern const struct vhca_room vhca_memory_room;
@@ -136,15 +143,26 @@ struct vhca_mr *vhca_mr_check_whole(struct qhca_engine *e,
                                     const struct vhca_key_user *user,
                                     uint32_t key, uint16_t access);
 /*
- * Copy from or to a range that vhca_mr_find() has accepted. Failures to read
- * are counted; for those to write, see vhca_write_counted().
+ * Copy from or to a range that vhca_mr_find() has accepted; @qpn: the QP that
+ * writes. Failures to read are counted; for those to write, see
+ * vhca_write_counted().
  */
 enum vhca_mem_result vhca_mr_read(struct qhca_engine *e,
                                   const struct vhca_mr *mr, uint64_t addr,
                                   void *buf, size_t len);
-enum vhca_mem_result vhca_mr_write(struct qhca_engine *e,
+enum vhca_mem_result vhca_mr_write(struct qhca_engine *e, uint32_t qpn,
                                    const struct vhca_mr *mr, uint64_t addr,
                                    const void *buf, size_t len);
+/* The same for order.c: write at once, to a region and not a window. */
+enum vhca_mem_result vhca_mr_put(struct qhca_engine *e,
+                                 const struct vhca_mr *mr, uint64_t addr,
+                                 const void *buf, size_t len);
+/*
+ * Find the DMA address of the byte at @addr of a region, and reduce @len to how
+ * many bytes are contiguous from there on. Returns false if it has none.
+ */
+bool vhca_mr_run(struct qhca_engine *e, const struct vhca_mr *mr,
+                 uint64_t addr, size_t *len, uint64_t *at);
 /*
  * Count a write that failed, by its result, which is returned. A caller that
  * writes the first of several packets again does so only then.
@@ -240,6 +258,9 @@ bool vhca_pages_view(struct qhca_engine *e, const struct vhca_mr *mr,
 enum vhca_mem_result vhca_pages_addr(struct qhca_engine *e,
                                      const struct vhca_mr *mr, uint64_t off,
                                      uint64_t *addr);
+/* As vhca_mr_run(), for a byte to be read. */
+bool vhca_pages_run(struct qhca_engine *e, const struct vhca_mr *mr,
+                    uint64_t off, size_t *len, uint64_t *at);
 enum vhca_mem_result vhca_pages_probe(struct qhca_engine *e,
                                       const struct vhca_mr *mr, uint64_t off,
                                       uint64_t len);
@@ -272,6 +293,33 @@ void vhca_mw_unbind(struct vhca_mr *mw);
  */
 int vhca_mw_release_user(struct qhca_engine *e, struct vhca_key_user *user);
 
+/* ---- order.c: data that are held back by a fault rule ---- */
+
+#define QHCA_EVERY_QP   UINT32_MAX
+
+/* Place what QP @qpn has written, or every QP. */
+void vhca_order_place(struct qhca_engine *e, uint32_t qpn);
+/*
+ * Whoever reads what the device says next may rely on the data of the QP @qpn,
+ * or of all: place them if any are held back.
+ */
+static inline void vhca_order_finish(struct qhca_engine *e, uint32_t qpn)
+{
+    if (__builtin_expect(e->memory->order.num, 0)) {
+        vhca_order_place(e, qpn);
+    }
+}
+/* Place what is held back for bytes of a region. */
+void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
+                     uint64_t addr, size_t len);
+/* Write to a region, some of it later; there is a rule for that. */
+enum vhca_mem_result vhca_order_write(struct qhca_engine *e, uint32_t qpn,
+                                      const struct vhca_mr *mr, uint64_t addr,
+                                      const uint8_t *buf, size_t len);
+/* For the room: create, and drop all data. */
+void vhca_order_init(struct qhca_engine *e);
+void vhca_order_forget(struct qhca_engine *e);
+
 /* ---- snapshot.c ---- */
 
 void vhca_memory_walk(struct vhca_snap *s);
@@ -299,7 +347,7 @@ enum vhca_mem_result vhca_segs_read(struct qhca_engine *e,
                                     const struct vhca_key_user *user,
                                     const struct vhca_seg *segs, unsigned n,
                                     uint64_t off, void *buf, size_t len);
-enum vhca_mem_result vhca_segs_write(struct qhca_engine *e,
+enum vhca_mem_result vhca_segs_write(struct qhca_engine *e, uint32_t qpn,
                                      const struct vhca_key_user *user,
                                      const struct vhca_seg *segs, unsigned n,
                                      uint64_t off, const void *buf, size_t len);

@@ -368,6 +368,7 @@ bool vhca_mr_invalidate(struct qhca_engine *e, const struct vhca_key_user *user,
         vhca_count(e, QHCA_CNT_BAD_KEY);
         return false;
     }
+    vhca_order_finish(e, QHCA_EVERY_QP);
     if (mr->window) {
         vhca_mw_unbind(mr);
     }

@@ -292,6 +292,12 @@ static bool find_byte(struct qhca_engine *e, const struct vhca_mr *mr,
     return true;
 }
 
+bool vhca_pages_run(struct qhca_engine *e, const struct vhca_mr *mr,
+                    uint64_t off, size_t *len, uint64_t *at)
+{
+    return find_byte(e, mr, off, len, false, at);
+}
+
 enum vhca_mem_result vhca_pages_copy(struct qhca_engine *e,
                                      const struct vhca_mr *mr, uint64_t off,
                                      uint8_t *buf, size_t len, bool write)

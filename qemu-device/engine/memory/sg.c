@@ -12,7 +12,7 @@ static bool wraps(const struct vhca_seg *seg)
 }
 
 /* Count nothing but failures to read memory. */
-static enum vhca_mem_result copy(struct qhca_engine *e,
+static enum vhca_mem_result copy(struct qhca_engine *e, uint32_t qpn,
                                  const struct vhca_key_user *user,
                                  const struct vhca_seg *segs, unsigned n,
                                  uint64_t off, uint8_t *buf, size_t len,
@@ -33,7 +33,7 @@ static enum vhca_mem_result copy(struct qhca_engine *e,
                          write ? QHCA_ACCESS_LOCAL_WRITE : 0);
 
         result = !mr ? QHCA_MEM_DENIED :
-                 write ? vhca_mr_write(e, mr, addr, buf, part) :
+                 write ? vhca_mr_write(e, qpn, mr, addr, buf, part) :
                          vhca_mr_read(e, mr, addr, buf, part);
         if (result == QHCA_MEM_FAULT) {
             vhca_miss_extend(e, segs->length - off - part);
@@ -50,7 +50,8 @@ enum vhca_mem_result vhca_segs_read(struct qhca_engine *e,
                                     const struct vhca_seg *segs, unsigned n,
                                     uint64_t off, void *buf, size_t len)
 {
-    enum vhca_mem_result result = copy(e, user, segs, n, off, buf, len, false);
+    enum vhca_mem_result result = copy(e, 0, user, segs, n, off, buf, len,
+                                       false);
 
     if (result == QHCA_MEM_DENIED) {
         vhca_count(e, QHCA_CNT_BAD_KEY);
@@ -58,12 +59,12 @@ enum vhca_mem_result vhca_segs_read(struct qhca_engine *e,
     return result;
 }
 
-enum vhca_mem_result vhca_segs_write(struct qhca_engine *e,
+enum vhca_mem_result vhca_segs_write(struct qhca_engine *e, uint32_t qpn,
                                      const struct vhca_key_user *user,
                                      const struct vhca_seg *segs, unsigned n,
                                      uint64_t off, const void *buf, size_t len)
 {
-    return copy(e, user, segs, n, off, (uint8_t *)buf, len, true);
+    return copy(e, qpn, user, segs, n, off, (uint8_t *)buf, len, true);
 }
 
 void vhca_segs_view(struct qhca_engine *e, const struct vhca_key_user *user,

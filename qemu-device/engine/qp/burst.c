@@ -39,7 +39,7 @@ bool vhca_burst_in_place(struct vhca_burst *burst, uint32_t mtu, uint64_t left)
     return view->len > 0;
 }
 
-enum vhca_mem_result vhca_scatter(struct qhca_engine *e,
+enum vhca_mem_result vhca_scatter(struct qhca_engine *e, uint32_t qpn,
                                   const struct vhca_key_user *user,
                                   const struct vhca_seg *segs, unsigned n,
                                   uint64_t off, const struct roce_packet *p)
@@ -50,7 +50,8 @@ enum vhca_mem_result vhca_scatter(struct qhca_engine *e,
     for (size_t i = 0, done = 0; done < p->payload_len && !result;
          i++, done += at.len) {
         at = roce_piece(p, i, done);
-        result = vhca_segs_write(e, user, segs, n, off + done, at.base, at.len);
+        result = vhca_segs_write(e, qpn, user, segs, n, off + done, at.base,
+                                 at.len);
     }
     if (p->num_psn == 1 && result != QHCA_MEM_OK) {
         vhca_write_counted(e, result);

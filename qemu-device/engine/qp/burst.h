@@ -35,7 +35,7 @@ bool vhca_burst_in_place(struct vhca_burst *burst, uint32_t mtu, uint64_t left);
  * Scatter the payload of @p over @segs, from byte @off on. A failure is not
  * counted if @p stands for several packets.
  */
-enum vhca_mem_result vhca_scatter(struct qhca_engine *e,
+enum vhca_mem_result vhca_scatter(struct qhca_engine *e, uint32_t qpn,
                                   const struct vhca_key_user *user,
                                   const struct vhca_seg *segs, unsigned n,
                                   uint64_t off, const struct roce_packet *p);

@@ -60,6 +60,7 @@ struct vhca_response {
     uint8_t kind;               /* enum vhca_response_kind */
     uint8_t syndrome;
     bool replay;                /* to a duplicate: frees no resource */
+    bool early;                 /* READ: some of its data were read early */
     uint32_t psn;               /* of its next packet */
     uint32_t msn;
     uint64_t va, orig;
@@ -90,6 +91,7 @@ struct vhca_responder {
     bool ack_owed;              /* an ACK up to ePSN, until the turn ends */
     bool page_wait;             /* the first response waits for a page, */
     bool page_denied;           /* or will not get it */
+    bool early_wait;            /* it waits before its data are read */
     uint32_t q_head, q_tail;    /* of queue */
     uint32_t rd_pending;        /* entries of res not yet answered */
     uint32_t res_last;          /* latest entry of res */

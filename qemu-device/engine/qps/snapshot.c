@@ -18,7 +18,7 @@ static const struct vhca_snap_field qp_fields[] = {
     QHCA_SNAP_RAW(struct vhca_qp, attr),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_qp, 5128);
+QHCA_SNAP_KNOWS(struct vhca_qp, 5136);
 
 /* ---- the objects it refers to ---- */
 

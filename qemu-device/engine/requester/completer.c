@@ -160,13 +160,14 @@ static uint32_t take_read_data(struct qhca_engine *e, struct vhca_qp *qp,
         return 1;
     }
     if (p->num_psn > 1 &&
-        vhca_scatter(e, &qp->user, wr->seg, wr->num_seg, at, p)) {
+        vhca_scatter(e, qp->qpn, &qp->user, wr->seg, wr->num_seg, at, p)) {
         first = roce_first_of(p);
         p = &first;
         last = false;
     }
     if (p->num_psn == 1) {
-        result = vhca_scatter(e, &qp->user, wr->seg, wr->num_seg, at, p);
+        result = vhca_scatter(e, qp->qpn, &qp->user, wr->seg, wr->num_seg, at,
+                              p);
     }
     if (result == QHCA_MEM_FAULT) {
         lose_response(e, qp);
@@ -223,8 +224,8 @@ static void rx_atomic_response(struct qhca_engine *e, struct vhca_qp *qp,
     /* Memory holds the value in the guest's byte order (F-021). */
     uint64_t orig = htole64(p->atomic_orig);
 
-    result = vhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, 0, &orig,
-                             sizeof(orig));
+    result = vhca_segs_write(e, qp->qpn, &qp->user, wr->seg, wr->num_seg, 0,
+                             &orig, sizeof(orig));
     if (result == QHCA_MEM_FAULT) {
         lose_response(e, qp);
         return;

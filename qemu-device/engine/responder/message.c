@@ -164,8 +164,8 @@ enum vhca_rx_result vhca_rx_send(struct qhca_engine *e, struct vhca_qp *qp,
     if (!vhca_same_mtu(qp, p) || !send_length_ok(qp, p)) {
         return unless_many(p, QHCA_RX_LENGTH);
     }
-    scattered = vhca_scatter(e, vhca_recv_user(qp), rwr->seg, rwr->num_seg,
-                             qp->rsp.offset, p);
+    scattered = vhca_scatter(e, qp->qpn, vhca_recv_user(qp), rwr->seg,
+                             rwr->num_seg, qp->rsp.offset, p);
     if (scattered != QHCA_MEM_OK) {
         return unless_many(p, scattered == QHCA_MEM_FAULT ? QHCA_RX_PAGE :
                                                             QHCA_RX_BUFFER);
@@ -215,7 +215,7 @@ static enum vhca_mem_result write_payload(struct qhca_engine *e,
     for (size_t i = 0, n = 0; n < p->payload_len && result == QHCA_MEM_OK;
          i++, n += at.len) {
         at = roce_piece(p, i, n);
-        result = vhca_mr_write(e, mr, va + n, at.base, at.len);
+        result = vhca_mr_write(e, qp->qpn, mr, va + n, at.base, at.len);
         if (result == QHCA_MEM_FAULT) {
             vhca_miss_extend(e, s->dma_len - s->offset - n - at.len);
         }

@@ -6,10 +6,15 @@
  */
 #include "responder.h"
 
-/* Whether there is a resource for the request, and its length is sane. */
-static enum vhca_rx_result admit(const struct vhca_qp *qp,
+/*
+ * Whether there is a resource for the request, and its length is sane. Earlier
+ * data of the QP have to be in memory for all of these requests.
+ */
+static enum vhca_rx_result admit(struct qhca_engine *e,
+                                 const struct vhca_qp *qp,
                                  const struct roce_packet *p)
 {
+    vhca_order_finish(e, qp->qpn);
     if (qp->rsp.rd_pending >= qp->attr.max_dest_rd_atomic) {
         return QHCA_RX_RESOURCES;
     }
@@ -56,7 +61,7 @@ enum vhca_rx_result vhca_rx_read(struct qhca_engine *e, struct vhca_qp *qp,
         .kind = QHCA_RESP_READ, .va = p->va, .rkey = p->rkey,
         .length = p->dma_len, .srqn = p->srqn,
     };
-    enum vhca_rx_result result = admit(qp, p);
+    enum vhca_rx_result result = admit(e, qp, p);
 
     if (result != QHCA_RX_DONE) {
         return result;
@@ -146,7 +151,7 @@ enum vhca_rx_result vhca_rx_atomic(struct qhca_engine *e, struct vhca_qp *qp,
 {
     struct vhca_rd_resource res = { .num_psn = 1 };
     struct vhca_response r = { .kind = QHCA_RESP_ATOMIC };
-    enum vhca_rx_result result = admit(qp, p);
+    enum vhca_rx_result result = admit(e, qp, p);
     struct vhca_mr *mr;
 
     if (result == QHCA_RX_DONE) {
@@ -184,7 +189,7 @@ enum vhca_rx_result vhca_rx_flush(struct qhca_engine *e, struct vhca_qp *qp,
 {
     struct vhca_rd_resource res = { .num_psn = 1 };
     struct vhca_response r = { .kind = QHCA_RESP_READ };
-    enum vhca_rx_result result = admit(qp, p);
+    enum vhca_rx_result result = admit(e, qp, p);
 
     if (result != QHCA_RX_DONE) {
         return result;
@@ -204,7 +209,7 @@ enum vhca_rx_result vhca_rx_atomic_write(struct qhca_engine *e,
 {
     struct vhca_rd_resource res = { .num_psn = 1 };
     struct vhca_response r = { .kind = QHCA_RESP_READ };
-    enum vhca_rx_result result = admit(qp, p);
+    enum vhca_rx_result result = admit(e, qp, p);
     struct vhca_mr *mr;
 
     if (result == QHCA_RX_DONE && (p->payload_len != 8 || p->dma_len != 8)) {

@@ -139,6 +139,18 @@ static inline uint16_t vhca_flush_access(uint8_t type)
 /* Walk over the responder, after the QP's queues and the objects it uses. */
 void vhca_responder_walk(struct vhca_snap *s, struct vhca_qp *qp);
 
+/* ---- gather.c: data of READs that are read early by a fault rule ---- */
+
+/* Perhaps read some of the data of @r now; true: the others, after a wait. */
+bool vhca_gather_begin(struct qhca_engine *e, struct vhca_qp *qp,
+                       struct vhca_response *r);
+/* Put those among the next @len bytes of @r in their place. */
+void vhca_gather_use(const struct qhca_engine *e, const struct vhca_qp *qp,
+                     const struct vhca_response *r, uint8_t *payload,
+                     uint32_t len);
+/* Forget them, and end all waits: QPs may be others from now on. */
+void vhca_gather_drop(struct qhca_engine *e);
+
 /* ---- replay.c, response.c ---- */
 
 /* Handle a request whose PSN is behind the ePSN. */
@@ -168,7 +180,8 @@ static inline bool vhca_response_queued(const struct vhca_qp *qp)
 /* Whether one can be sent now. */
 static inline bool vhca_response_ready(const struct vhca_qp *qp)
 {
-    return vhca_response_queued(qp) && !qp->rsp.page_wait;
+    return vhca_response_queued(qp) && !qp->rsp.page_wait &&
+           !qp->rsp.early_wait;
 }
 /*
  * Owe an ACK of everything before the ePSN. It is queued if there are responses
@@ -183,7 +196,7 @@ void vhca_response_settle(struct vhca_qp *qp);
 /*
  * Build a packet of the first queued response in @burst, or up to @max that
  * follow each other if they go across; nothing else changes. Returns false if
- * it has to wait for a page.
+ * it has to wait, for a page or because of a rule for the order.
  */
 bool vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
                         struct vhca_burst *burst);

@@ -176,12 +176,13 @@ static enum vhca_mem_result build_read(struct qhca_engine *e,
     enum vhca_mem_result result;
     const struct vhca_mr *mr;
     struct vhca_key_user user;
+    uint8_t *payload;
     bool copy, last;
 
     if (left && !vhca_xrc_user(e, qp, r->srqn, &user)) {
         return QHCA_MEM_DENIED;
     }
-    if (left && burst->across) {
+    if (left && burst->across && !r->early) {
         vhca_key_view(e, &user, r->rkey, va,
                       (size_t)MIN_OF(left, (uint64_t)max * qp->mtu),
                       QHCA_ACCESS_REMOTE_READ, &burst->view);
@@ -196,7 +197,9 @@ static enum vhca_mem_result build_read(struct qhca_engine *e,
     if (!mr || qp->rsp.page_denied) {
         return QHCA_MEM_DENIED;
     }
-    result = vhca_mr_read(e, mr, va, vhca_burst_payload(burst, len), len);
+    payload = vhca_burst_payload(burst, len);
+    result = vhca_mr_read(e, mr, va, payload, len);
+    vhca_gather_use(e, qp, r, payload, len);
     if (result == QHCA_MEM_FAULT) {
         vhca_miss_extend(e, left - len);
     }
@@ -234,9 +237,12 @@ static bool is_verdict(const struct vhca_burst *burst)
 bool vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
                         struct vhca_burst *burst)
 {
-    const struct vhca_response *r = response_at(&qp->rsp, qp->rsp.q_head);
+    struct vhca_response *r = response_at(&qp->rsp, qp->rsp.q_head);
     enum vhca_mem_result result;
 
+    if (r->kind == QHCA_RESP_READ && vhca_gather_begin(e, qp, r)) {
+        return false;
+    }
     burst->p.psn = r->psn;
     burst->p.msn = r->msn;
     burst->p.syndrome = AETH_ACK;

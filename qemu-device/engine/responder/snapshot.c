@@ -23,7 +23,7 @@ static const struct vhca_snap_field rsp_fields[] = {
     QHCA_SNAP_SINCE(QHCA_SNAP_ODP, struct vhca_responder, page_denied, 1),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_responder, 4440);
+QHCA_SNAP_KNOWS(struct vhca_responder, 4448);
 
 static const struct vhca_snap_field rwr_fields[] = {
     QHCA_SNAP_MAX(struct vhca_rwr, bad, 0),     /* a bad one is never kept */

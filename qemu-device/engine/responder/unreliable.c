@@ -136,11 +136,12 @@ static enum vhca_mem_result scatter(struct qhca_engine *e, struct vhca_qp *qp,
 
     if (head) {
         roce_grh(p, grh);
-        result = vhca_segs_write(e, user, rwr->seg, rwr->num_seg, 0, grh, head);
+        result = vhca_segs_write(e, qp->qpn, user, rwr->seg, rwr->num_seg, 0,
+                                 grh, head);
         result = vhca_write_counted(e, result);
     }
     return result != QHCA_MEM_OK ? result :
-           vhca_scatter(e, user, rwr->seg, rwr->num_seg, head, p);
+           vhca_scatter(e, qp->qpn, user, rwr->seg, rwr->num_seg, head, p);
 }
 
 /* Lose a datagram for which a page is absent; its receive WR can be used. */

@@ -47,6 +47,8 @@ void fuzz_speed(struct fuzz *f)
     static const char *const rules[] = {
         "", "port bandwidth=%u", "port ce=%u%%", "port latency=%uus",
         "port bandwidth=%u\nport ce=7%%",
+        "port order=adversarial within=%uus",
+        "port latency=%uus\nport order=adversarial grain=8",
         "port ce=%u%%\nport bandwidth=1\nport bandwidth=100000",
     };
     struct guest *g = f->n.g;

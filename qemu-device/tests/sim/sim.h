@@ -43,6 +43,7 @@ enum sim_event {
     SIM_SAW_FAULT,              /* a page fault has been answered */
     SIM_SAW_GATE,               /* a QP waits because of its rate */
     SIM_SAW_SLOWED,             /* a notification has slowed a QP down */
+    SIM_SAW_LATE,               /* a WRITE is complete before its data */
     SIM_EVENTS
 };
 
@@ -57,6 +58,7 @@ struct sim_wr {
     bool doomed;                /* buffer deregistered: may fail or succeed */
     bool memop;                 /* has no data */
     bool refused;               /* RC: the receive WQE for it is bad */
+    bool late;                  /* complete, and its data may not be there */
 };
 
 struct sim;
@@ -151,6 +153,7 @@ enum {
     SIM_STREAM_NODES,
     SIM_STREAM_PAGES,
     SIM_STREAM_RATES,           /* and one for each of SIM_MAX_NODES */
+    SIM_STREAM_ORDER = SIM_STREAM_RATES + 1 + SIM_MAX_NODES,
 };
 
 #define SIM_MAX_KEYS    256
@@ -203,6 +206,7 @@ struct sim {
     bool lossy;                 /* the rule loses or delays packets */
     bool rated;                 /* QPs have rates */
     bool marked;                /* packets are sent with marks */
+    const char *order;          /* rule for the order of data, or "" */
     bool paged;                 /* the regions are of type ODP */
     bool prompt;                /* page faults are answered at once */
     struct odp odp[SIM_MAX_NODES];
@@ -233,6 +237,17 @@ extern const char *const sim_kind_name[SIM_KINDS];
 extern const char *const sim_event_name[SIM_EVENTS];
 /* Sets of 1 << SIM_SAW_*. */
 extern const unsigned sim_must_see[SIM_KINDS];
+
+/* ---- sim_order.c ---- */
+
+/* Decides in which order data reach memory. */
+void sim_order_draw(struct sim *s);
+/* Sets these fault rules of a device, and the one for the order. */
+void sim_rules(struct sim *s, struct guest *g, const char *text);
+/* The data of SEND or WRITE @i, which is complete, must be there, or late. */
+void sim_judge_write(struct sim *s, struct sim_qp *q, unsigned i);
+/* What shows that WRs before @end have been executed is complete. */
+void sim_judge_late(struct sim *s, struct sim_qp *q, unsigned end);
 
 /* ---- sim_bad.c ---- */
 

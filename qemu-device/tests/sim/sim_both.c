@@ -52,14 +52,15 @@ struct guest *sim_both_machine(struct sim *s, unsigned i)
 }
 
 /*
- * How long two devices, or one with limits, rates or page faults, take depends
- * on the path of the packets. QPs then wait long for a receive WR, or before
- * they send again.
+ * How long two devices, or one with limits, rates, page faults or a rule for
+ * the order, take depends on the path of the packets. QPs then wait long for a
+ * receive WR, or before they send again.
  */
 bool sim_both_slow(const struct sim *s)
 {
     return s->node[0].g->limited ||
-           (s->seen && (s->num_nodes > 1 || s->paged || s->rated));
+           (s->seen &&
+            (s->num_nodes > 1 || s->paged || s->rated || *s->order));
 }
 
 static const struct vhca_requester *requester(const struct sim_qp *q)
@@ -168,7 +169,7 @@ void sim_both_faults(struct sim *s)
     }
     snprintf(text, sizeof(text), f->text, q->q.qpn, 1 + sim_rand(s, 10));
     story_say("net", 0, s->net->clock, "%s", text);
-    guest_set_faults(q->q.n->g, text);
+    sim_rules(s, q->q.n->g, text);
     s->ruled = true;
     s->lossy |= !strstr(text, "duplicate");
 }

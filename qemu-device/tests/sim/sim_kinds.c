@@ -19,7 +19,7 @@ const char *const sim_kind_name[SIM_KINDS] = {
 
 const unsigned sim_must_see[SIM_KINDS] = {
     [SIM_PLAIN] = SAW(COMP) | SAW(FAULT) | SAW(GATE) |
-                  SAW(SLOWED),
+                  SAW(SLOWED) | SAW(LATE),
     [SIM_DRAIN] = SAW(SQD) | SAW(DRAINING) | SAW(DRAINED) | SAW(RESUMED),
     [SIM_PRESSURE] = SAW(REFUSED),
     [SIM_CUT] = SAW(STRIKE) | SAW(ERROR) | SAW(FLUSH),
@@ -45,4 +45,5 @@ const char *const sim_event_name[SIM_EVENTS] = {
     [SIM_SAW_FAULT] = "a page fault",
     [SIM_SAW_GATE] = "a closed gate",
     [SIM_SAW_SLOWED] = "a lower rate",
+    [SIM_SAW_LATE] = "late data",
 };

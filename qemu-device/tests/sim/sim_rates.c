@@ -88,7 +88,7 @@ static void change_rules(struct sim *s, struct guest *g, unsigned mbit)
     }
     snprintf(text, sizeof(text), "port latency=%uus\nport bandwidth=%u%s",
              1 + mbit % 50, mbit, s->marked ? "\nport ce=20%" : "");
-    guest_set_faults(g, sim_rand(s, 3) ? text : "");
+    sim_rules(s, g, sim_rand(s, 3) ? text : "");
 }
 
 /* Plays that are compared would change it at different times. */

@@ -35,7 +35,7 @@ static void recycle(struct sim *s, unsigned i)
     g->dbrecs = s->seed >> 2 & 1;
     g->in_memory = s->seed >> 3 & 1;
     g->looks_late = s->seed >> 4 & 1;
-    guest_set_faults(g, sim_faults);
+    sim_rules(s, g, sim_faults);
     g->brk = RAM_BASE;
     g->cmd_sq = 0;
     g->scheduled = g->look = false;
@@ -173,6 +173,7 @@ void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)
                              1 + sim_rand(s, SIM_MAX_NODES);
     sim_pages_draw(s);
     sim_rates_draw(s);
+    sim_order_draw(s);
     s->net->one_place = s->seen || !(seed >> 3 & 3);
     for (unsigned i = 0; i < s->num_nodes; i++) {
         recycle(s, i);

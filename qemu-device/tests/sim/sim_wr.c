@@ -271,9 +271,20 @@ static void judge_data(struct sim *s, struct sim_qp *q, unsigned i)
         sim_judge_read_inv(s, q, i);
     } else if (sim_shares_rq(q->peer) && sim_takes_rr(w->wr.opcode)) {
         return;                 /* the receiver checks it */
-    } else if (!is_read(w->wr.opcode) && !q->peer->gone &&
-               !guest_is_filled(q->peer->q.n->g, w->remote, w->len, w->seed)) {
-        sim_fail(s, "WR %u is complete, its data not there", i);
+    } else if (!is_read(w->wr.opcode) && !q->peer->gone) {
+        sim_judge_write(s, q, i);
+    }
+}
+
+/* Judge the success of WR @i, and what it says about those before it. */
+static void judge_done(struct sim *s, struct sim_qp *q, unsigned i)
+{
+    const struct sim_wr *w = &q->wr[i];
+
+    judge_data(s, q, i);
+    if (w->wr.opcode != QHCA_WR_RDMA_WRITE &&
+        (!w->memop || w->wr.opcode == QHCA_WR_FLUSH)) {
+        sim_judge_late(s, q, i);
     }
 }
 
@@ -316,14 +327,14 @@ static void judge_send(struct sim *s, struct sim_qp *q,
         if ((q->wr[q->done].wr.flags & QHCA_WQE_SIGNALED) || q->failed) {
             sim_fail(s, "no CQE of WR %u", q->done);
         }
-        judge_data(s, q, q->done);
+        judge_done(s, q, q->done);
     }
     q->done = q->freed = i + 1;
     if (c->status == QHCA_WC_SUCCESS) {
         if (q->failed || !(q->wr[i].wr.flags & QHCA_WQE_SIGNALED)) {
             sim_fail(s, "success of WR %u", i);
         }
-        judge_data(s, q, i);
+        judge_done(s, q, i);
     } else if (!q->may_fail ||
                (q->failed && c->status != QHCA_WC_WR_FLUSH_ERR)) {
         sim_fail(s, "WR %u opcode %u status %u", i, q->wr[i].wr.opcode,
@@ -389,6 +400,7 @@ static void check_memory(struct sim *s, struct sim_qp *q)
             sim_fail(s, "WR %u has touched what is behind its data", i);
         }
     }
+    sim_judge_late(s, q, q->num_wr);
     sim_check_store(s, q);
 }
 

@@ -270,7 +270,8 @@ static void all_timers(void)
         vhca_cq_push(g->e, vhca_cq_get(g->e, cq[i].cqn), &cqe, false);
     }
     CHECK_EQ(g->e->timers.used, 2 * qps + CQS);
-    CHECK_EQ(g->e->timers.size, 2 * qps + QHCA_MAX_CQ + 2);
+    CHECK_EQ(g->e->timers.size,
+             2 * qps + QHCA_MAX_CQ + 3 + QHCA_FAULT_EARLY);
 }
 
 /*

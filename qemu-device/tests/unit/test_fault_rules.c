@@ -93,6 +93,11 @@ static void test_points_words(void)
     CHECK_EQ(read_one("irq vector=1-2 drop")->field[QHCA_FAULT_VECTOR].to, 2);
     r = read_one("timer after=5ms fatal");
     CHECK(r->after == 5000000 && !r->every && r->times == 1);
+    r = read_one("port order=adversarial");
+    CHECK(r->does.action == QHCA_FAULT_ORDER && r->within == 50000 &&
+          r->grain == 1);
+    r = read_one("port grain=64 order=adversarial within=1ms");
+    CHECK(r->within == 1000000 && r->grain == 64);
     r = read_one("timer every=5ms link-down=1ms");
     CHECK(r->every == 5000000 && !r->times && r->does.value == 1000000);
 }
@@ -180,6 +185,13 @@ static void test_errors(void)
         { "tx latency=5ms", 1, 4, "latency has no meaning with tx" },
         { "tx bandwidth=5", 1, 4, "bandwidth has no meaning with tx" },
         { "port drop", 1, 6, "drop has no meaning with port" },
+        { "port order=random", 1, 12, "expected one of: adversarial" },
+        { "port order=adversarial grain=0", 1, 30, "not from 1 to 1024" },
+        { "port order=adversarial within=2s", 1, 31, "not from 0 us to 1 s" },
+        { "port latency=5us grain=8", 1, 25,
+          "within and grain go with order=" },
+        { "port within=5us", 1, 16, "within and grain go with order=" },
+        { "tx grain=8 drop", 1, 4, "grain has no meaning with tx" },
         { "port once bandwidth=5", 1, 6, "once has no meaning with port" },
         { "port ce=5% bandwidth=5", 1, 12, "a rule has only one action" },
         { "tx opcode=rc.wrote drop", 1, 11, "no opcode of that name" },

@@ -149,7 +149,7 @@ static void offsets(void)
         mr = vhca_mr_check(g->e, &user, key, iovas[i], sizeof(out), 0);
         REQUIRE(mr);
         memset(out, (int)i + 1, sizeof(out));
-        CHECK_EQ(vhca_mr_write(g->e, mr, iovas[i], out, sizeof(out)),
+        CHECK_EQ(vhca_mr_write(g->e, 0, mr, iovas[i], out, sizeof(out)),
                  QHCA_MEM_OK);
         CHECK_EQ(*(uint8_t *)guest_ptr(g, gbuf_addr(&b, 4094), 1), 0);
         CHECK_EQ(*(uint8_t *)guest_ptr(g, gbuf_addr(&b, 4095), 1), i + 1);
@@ -257,7 +257,7 @@ static void dma_regions(void)
     mr = vhca_mr_check(g->e, &kernel, QHCA_RESERVED_LKEY, addr, 8,
                        QHCA_ACCESS_LOCAL_WRITE);
     REQUIRE(mr);
-    CHECK_EQ(vhca_mr_write(g->e, mr, addr, &v, 8), QHCA_MEM_OK);
+    CHECK_EQ(vhca_mr_write(g->e, 0, mr, addr, &v, 8), QHCA_MEM_OK);
     CHECK_EQ(*(uint64_t *)guest_ptr(g, addr, 8), v);
 }
 

@@ -34,7 +34,7 @@ static void lists(void)
         in[i] = (uint8_t)(i * 31 + 5);
     }
     CHECK(vhca_segs_check(g->e, &user, segs, 5, QHCA_ACCESS_LOCAL_WRITE));
-    CHECK_EQ(vhca_segs_write(g->e, &user, segs, 5, 0, in, sizeof(in)),
+    CHECK_EQ(vhca_segs_write(g->e, 0, &user, segs, 5, 0, in, sizeof(in)),
              QHCA_MEM_OK);
     for (off = 0; off < sizeof(in); off += off < 20 ? 1 : 333) {
         for (n = 0; n <= sizeof(in) - off; n += n < 20 ? 1 : 457) {
@@ -46,7 +46,7 @@ static void lists(void)
     }
     CHECK_EQ(*(uint8_t *)guest_ptr(g, a.addr + 4000, 1), in[5010]);
     CHECK_EQ(*(uint8_t *)guest_ptr(g, a.addr + 110, 1), 0);
-    CHECK_EQ(vhca_segs_write(g->e, &user, segs, 5, 0, in, 0), QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_write(g->e, 0, &user, segs, 5, 0, in, 0), QHCA_MEM_OK);
     CHECK_EQ(vhca_segs_read(g->e, &user, NULL, 0, 0, out, 0), QHCA_MEM_OK);
 }
 
@@ -65,8 +65,9 @@ static void list_errors(void)
     CHECK(vhca_segs_check(g->e, &user, segs, 2, 0));
     CHECK(!vhca_segs_check(g->e, &user, segs, 2, QHCA_ACCESS_LOCAL_WRITE));
     CHECK(!vhca_segs_check(g->e, &user, segs, 3, 0));
-    CHECK_EQ(vhca_segs_write(g->e, &user, segs, 2, 0, buf, 100), QHCA_MEM_OK);
-    CHECK_EQ(vhca_segs_write(g->e, &user, segs, 2, 0, buf, 101),
+    CHECK_EQ(vhca_segs_write(g->e, 0, &user, segs, 2, 0, buf, 100),
+             QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_write(g->e, 0, &user, segs, 2, 0, buf, 101),
              QHCA_MEM_DENIED);
     CHECK_EQ(vhca_segs_read(g->e, &user, segs, 3, 0, buf, 296), QHCA_MEM_OK);
     CHECK_EQ(vhca_segs_read(g->e, &user, segs, 3, 0, buf, 297),
@@ -98,13 +99,14 @@ static void null_key(void)
     memset(in, 0xab, sizeof(in));
     memset(out, 0xcd, sizeof(out));
     CHECK(vhca_segs_check(g->e, &user, segs, 3, QHCA_ACCESS_LOCAL_WRITE));
-    CHECK_EQ(vhca_segs_write(g->e, &user, segs, 3, 0, in, 300), QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_write(g->e, 0, &user, segs, 3, 0, in, 300), QHCA_MEM_OK);
     CHECK_EQ(vhca_segs_read(g->e, &user, segs, 3, 0, out, 300), QHCA_MEM_OK);
     for (unsigned i = 0; i < 300; i++) {
         REQUIRE(out[i] == (i / 100 == 1 ? 0xab : 0));
     }
     calls = g->reads + g->writes;
-    CHECK_EQ(vhca_segs_write(g->e, &other, segs, 1, 0, in, 100), QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_write(g->e, 0, &other, segs, 1, 0, in, 100),
+             QHCA_MEM_OK);
     CHECK_EQ(vhca_segs_read(g->e, &other, segs, 1, 0, in, 100), QHCA_MEM_OK);
     CHECK_EQ(g->reads + g->writes, calls);
     for (unsigned access = 2; access <= QHCA_ACCESS_FLUSH_PERSISTENT;

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the order in which data reach memory. IBTA lets an adapter place
+ * the bytes of a message in any order, and late, as long as they are there when
+ * it says so (IBTA 9.5, 10.8.3; o9-20). This device places them at once, in
+ * order, unless a fault rule asks for disorder: then it holds some of them back
+ * for a while. Held pieces never overlap, so whichever comes first is legal.
+ */
+#include "../faults/faults.h"
+#include "memory.h"
+
+static struct vhca_fault_data *held(const struct qhca_engine *e)
+{
+    return e->faults->data;
+}
+
+/* Place held piece @i; the last one moves to where it was. */
+static void place(struct qhca_engine *e, unsigned i)
+{
+    struct vhca_order *o = &e->memory->order;
+    struct vhca_fault_data *h = held(e) + i, *last = held(e) + --o->num;
+
+    (void)vhca_dma_write(e, h->addr, h->bytes, h->len);
+    if (h != last) {
+        memcpy(h, last, offsetof(struct vhca_fault_data, bytes) + last->len);
+    }
+}
+
+/* Set the timer for the piece that is due next. */
+static void wait(struct qhca_engine *e)
+{
+    struct vhca_order *o = &e->memory->order;
+    uint64_t next = UINT64_MAX;
+
+    for (unsigned i = 0; i < o->num; i++) {
+        next = MIN_OF(next, held(e)[i].due);
+    }
+    if (o->num) {
+        vhca_timer_set(e, &o->timer, next);
+    } else {
+        vhca_timer_cancel(e, &o->timer);
+    }
+}
+
+static void timeout(struct qhca_engine *e, struct vhca_timer *t)
+{
+    struct vhca_order *o = container_of(t, struct vhca_order, timer);
+
+    for (unsigned i = o->num; i-- > 0;) {
+        if (held(e)[i].due <= e->now) {
+            place(e, i);
+        }
+    }
+    wait(e);
+}
+
+void vhca_order_place(struct qhca_engine *e, uint32_t qpn)
+{
+    struct vhca_order *o = &e->memory->order;
+    unsigned before = o->num;
+
+    for (unsigned i = o->num; i-- > 0;) {
+        if (qpn == QHCA_EVERY_QP || held(e)[i].qpn == qpn) {
+            place(e, i);
+        }
+    }
+    if (o->num != before) {
+        wait(e);
+    }
+}
+
+void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
+                     uint64_t addr, size_t len)
+{
+    struct vhca_order *o = &e->memory->order;
+    uint64_t at;
+    size_t n;
+
+    for (; len > 0 && o->num; addr += n, len -= n) {
+        n = len;
+        if (!vhca_mr_run(e, mr, addr, &n, &at)) {
+            return;             /* nothing behind it is touched */
+        }
+        for (unsigned i = o->num; i-- > 0;) {
+            if (held(e)[i].addr < at + n &&
+                at < held(e)[i].addr + held(e)[i].len) {
+                place(e, i);
+            }
+        }
+    }
+}
+
+/* Return the length of the next piece of @len bytes for @at. */
+static size_t cut(struct vhca_fault_rule *r, uint64_t at, size_t len)
+{
+    size_t n = (size_t)MIN_OF((uint64_t)len, QHCA_FAULT_BYTES);
+
+    if (vhca_fault_draw(r, 2)) {
+        n = 1 + (size_t)vhca_fault_draw(r, n);
+    }
+    /* Up to the next multiple of the grain. */
+    n += (size_t)((r->grain - (at + n) % r->grain) % r->grain);
+    return MIN_OF(n, len);
+}
+
+/* Whether the data have been put aside. */
+static bool hold(struct qhca_engine *e, uint32_t qpn, uint64_t at,
+                 const uint8_t *data, size_t len)
+{
+    struct vhca_order *o = &e->memory->order;
+    struct vhca_fault_rule *r = e->faults->disorder;
+    struct vhca_fault_data *h;
+    size_t seen = len;
+
+    if (o->num == QHCA_FAULT_DATA || len > QHCA_FAULT_BYTES) {
+        return false;
+    }
+    vhca_spend(e, 1);
+    if (!e->ops->dma_peek(e->opaque, at, &seen) || seen < len) {
+        return false;           /* what may fail has to fail now */
+    }
+    h = held(e) + o->num++;
+    h->addr = at;
+    h->due = e->now + 1 + vhca_fault_draw(r, r->within);
+    h->qpn = qpn;
+    h->len = (uint32_t)len;
+    memcpy(h->bytes, data, len);
+    r->hits++;
+    return true;
+}
+
+enum vhca_mem_result vhca_order_write(struct qhca_engine *e, uint32_t qpn,
+                                      const struct vhca_mr *mr, uint64_t addr,
+                                      const uint8_t *buf, size_t len)
+{
+    struct vhca_fault_rule *r = e->faults->disorder;
+    enum vhca_mem_result result = QHCA_MEM_OK;
+    unsigned before = e->memory->order.num;
+    size_t n, run;
+
+    for (; len > 0 && result == QHCA_MEM_OK; addr += n, buf += n, len -= n) {
+        uint64_t at = addr;
+        bool known;
+
+        run = len;
+        known = vhca_mr_run(e, mr, addr, &run, &at);
+        n = cut(r, at, len);
+        if (!vhca_fault_draw(r, 2) || !known || run < n ||
+            !hold(e, qpn, at, buf, n)) {
+            result = vhca_mr_put(e, mr, addr, buf, n);
+        }
+        if (result == QHCA_MEM_FAULT) {
+            vhca_miss_extend(e, len - n);
+        }
+    }
+    if (e->memory->order.num != before) {
+        wait(e);
+    }
+    return result;
+}
+
+void vhca_order_init(struct qhca_engine *e)
+{
+    e->memory->order.timer.fn = timeout;
+    vhca_timers_provide(e, 1);
+}
+
+void vhca_order_forget(struct qhca_engine *e)
+{
+    e->memory->order.num = 0;
+    wait(e);
+}

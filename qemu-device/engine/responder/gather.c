@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the order in which the data of a READ leave memory. IBTA says
+ * nothing about it. This device reads each packet when it is sent, unless a
+ * fault rule asks for disorder: then it reads some pieces of the message early,
+ * wherever they are, and all others some time later.
+ */
+#include "responder.h"
+
+#define WAIT_NS     20000u      /* at most; far less than any timeout */
+
+/* Return the place with what has been read early for @r, or NULL. */
+static struct vhca_fault_early *find(const struct qhca_engine *e,
+                                     const struct vhca_qp *qp,
+                                     const struct vhca_response *r)
+{
+    for (unsigned i = 0; i < QHCA_FAULT_EARLY; i++) {
+        struct vhca_fault_early *g = &e->faults->early[i];
+
+        if (g->num && g->qpn == qp->qpn && g->msn == r->msn && g->va == r->va) {
+            return g;
+        }
+    }
+    return NULL;
+}
+
+static void go_on(struct qhca_engine *e, struct vhca_fault_early *g)
+{
+    struct vhca_qp *qp = vhca_qp_get(e, g->qpn);
+
+    g->waits = false;
+    if (qp && qp->rsp.early_wait) {
+        qp->rsp.early_wait = false;
+        vhca_qp_schedule(e, qp);
+    }
+}
+
+static void timeout(struct qhca_engine *e, struct vhca_timer *t)
+{
+    go_on(e, container_of(t, struct vhca_fault_early, timer));
+}
+
+/* Read a piece of the response, somewhere. */
+static void read_piece(struct qhca_engine *e, const struct vhca_key_user *user,
+                       const struct vhca_response *r,
+                       struct vhca_fault_early *g)
+{
+    struct vhca_fault_rule *rule = e->faults->disorder;
+    uint32_t off = (uint32_t)vhca_fault_draw(rule, r->length);
+    uint32_t max = MIN_OF(r->length - off, QHCA_EARLY_BYTES);
+    uint32_t len = 1 + (uint32_t)vhca_fault_draw(rule, max);
+    const struct vhca_mr *mr;
+
+    mr = vhca_mr_find(e, user, r->rkey, r->va + off, len,
+                      QHCA_ACCESS_REMOTE_READ);
+    if (mr && (mr->window ? mr->region : mr)->type != QHCA_MR_ODP &&
+        vhca_mr_read(e, mr, r->va + off, g->bytes[g->num], len) ==
+        QHCA_MEM_OK) {
+        g->off[g->num] = off;
+        g->len[g->num++] = len;
+    }
+}
+
+/* Return a place that nobody waits for, or NULL. */
+static struct vhca_fault_early *take_place(struct qhca_engine *e)
+{
+    for (unsigned i = 0; i < QHCA_FAULT_EARLY; i++) {
+        unsigned *next = &e->faults->next_early;
+        struct vhca_fault_early *g = &e->faults->early[*next];
+
+        *next = (*next + 1) % QHCA_FAULT_EARLY;
+        if (!g->waits) {
+            return g;
+        }
+    }
+    return NULL;
+}
+
+bool vhca_gather_begin(struct qhca_engine *e, struct vhca_qp *qp,
+                       struct vhca_response *r)
+{
+    struct vhca_fault_rule *rule = e->faults->disorder;
+    struct vhca_fault_early *g;
+    struct vhca_key_user user;
+
+    if (!rule || r->early || r->done || !r->length ||
+        !vhca_xrc_user(e, qp, r->srqn, &user)) {
+        return false;
+    }
+    r->early = true;
+    g = take_place(e);
+    if (!g) {
+        return false;
+    }
+    g->qpn = qp->qpn;
+    g->msn = r->msn;
+    g->va = r->va;
+    g->num = 0;
+    for (unsigned n = 1 + (unsigned)vhca_fault_draw(rule, QHCA_EARLY_PIECES);
+         n > 0; n--) {
+        read_piece(e, &user, r, g);
+    }
+    rule->hits++;
+    g->waits = qp->rsp.early_wait = true;
+    g->timer.fn = timeout;
+    vhca_timer_set(e, &g->timer, e->now + 1 +
+                   vhca_fault_draw(rule, MIN_OF(rule->within, WAIT_NS)));
+    return true;
+}
+
+void vhca_gather_use(const struct qhca_engine *e, const struct vhca_qp *qp,
+                     const struct vhca_response *r, uint8_t *payload,
+                     uint32_t len)
+{
+    const struct vhca_fault_early *g = r->early ? find(e, qp, r) : NULL;
+
+    for (unsigned i = 0; g && i < g->num; i++) {
+        uint32_t from = MAX_OF(g->off[i], r->done);
+        uint32_t to = MIN_OF(g->off[i] + g->len[i], r->done + len);
+
+        if (from < to) {
+            memcpy(payload + (from - r->done), g->bytes[i] + (from - g->off[i]),
+                   to - from);
+        }
+    }
+}
+
+void vhca_gather_drop(struct qhca_engine *e)
+{
+    for (unsigned i = 0; e->faults->early && i < QHCA_FAULT_EARLY; i++) {
+        struct vhca_fault_early *g = &e->faults->early[i];
+
+        g->num = 0;
+        if (g->waits) {
+            vhca_timer_cancel(e, &g->timer);
+            go_on(e, g);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "litmus.h"
+
+#define STEP_NS 1000u
+
+struct rc_qp two, two_peer;
+
+uint8_t *at(uint64_t off)
+{
+    return guest_ptr(g, node.mr.addr + off, LEN);
+}
+
+bool is_all(uint64_t off, size_t len, uint8_t value)
+{
+    const uint8_t *p = at(off);
+
+    for (size_t i = 0; i < len; i++) {
+        if (p[i] != value) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void litmus_clear(void)
+{
+    memset(at(SRC), 0xff, LEN);
+    memset(at(X), 0, LEN);
+    memset(at(Y), 0, LEN);
+}
+
+void put_op(struct rc_qp *q, uint8_t opcode, uint64_t from, uint64_t to,
+            uint32_t len)
+{
+    struct rc_wr wr = rc_wr(q, opcode, from, len);
+
+    rc_aim(&wr, &node, to);
+    rc_put(q, &wr);
+}
+
+void put_write(struct rc_qp *q, uint64_t to, uint32_t len)
+{
+    put_op(q, QHCA_WR_RDMA_WRITE, SRC, to, len);
+}
+
+void step(void)
+{
+    let_pass(STEP_NS, 1000);
+}
+
+void ring_done(struct rc_qp *q, struct gcq *cq, unsigned n)
+{
+    struct qhca_cqe c;
+
+    rc_ring(q);
+    for (unsigned i = 0; i < 100000 && n; i++) {
+        if (cq_poll(cq, &c)) {
+            CHECK_EQ(c.status, QHCA_WC_SUCCESS);
+            n--;
+        } else {
+            step();
+        }
+    }
+    CHECK_EQ(n, 0);
+}
+
+void drain(struct gcq *cq)
+{
+    struct qhca_cqe c;
+
+    while (cq_poll(cq, &c)) {
+        CHECK_EQ(c.status, QHCA_WC_SUCCESS);
+    }
+}
+
+void start_litmus(bool frames)
+{
+    struct rc_opts o = RC_OPTS;
+
+    start_limited(0, 0, &o);
+    g->e->cfg.frames = frames;
+    two = rc_create(&node, &o);
+    two_peer = rc_create(&node, &o);
+    rc_connect(&two, &two_peer);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: two connections on one node, whose data may be late, and
+ * a CPU that looks at memory meanwhile.
+ */
+#ifndef QHCA_TESTS_LITMUS_H
+#define QHCA_TESTS_LITMUS_H
+
+#include "budget.h"
+
+/* Places in the memory of the node, and how much of each is used. */
+#define SRC     0u              /* ones */
+#define X       0x4000u         /* zeroes */
+#define Y       0x8000u
+#define LEN     200u
+
+/* The connection beside that of @qp and @peer. */
+extern struct rc_qp two, two_peer;
+
+/* Both connections; @frames: packets do not cross. */
+void start_litmus(bool frames);
+/* The bytes at @off. */
+uint8_t *at(uint64_t off);
+/* Whether @len bytes at @off are all @value. */
+bool is_all(uint64_t off, size_t len, uint8_t value);
+/* Ones at SRC, zeroes at X and Y. */
+void litmus_clear(void);
+/* Put a WR in the send ring that moves data between two places. */
+void put_op(struct rc_qp *q, uint8_t opcode, uint64_t from, uint64_t to,
+            uint32_t len);
+/* A WRITE of ones. */
+void put_write(struct rc_qp *q, uint64_t to, uint32_t len);
+/* Lets a little time pass. */
+void step(void);
+/* Rings, and waits for @n CQEs of success. */
+void ring_done(struct rc_qp *q, struct gcq *cq, unsigned n);
+/* Polls until there is no CQE; all must be of success. */
+void drain(struct gcq *cq);
+
+#endif /* QHCA_TESTS_LITMUS_H */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Data that reach memory late: for how long, and what ends that. */
+#include "harness/litmus.h"
+#include "harness/snapshot.h"
+
+/* Nothing is late for longer than the rule says. */
+static void test_within(void)
+{
+    start_litmus(false);
+    for (unsigned seed = 1; seed <= 400; seed++) {
+        guest_set_faults(g, "port order=adversarial within=5us");
+        litmus_clear();
+        put_write(&qp, X, LEN);
+        rc_ring(&qp);
+        let_pass(5001, 100);
+        CHECK(is_all(X, LEN, 0xff));
+        drain(&qp.scq);
+    }
+    CHECK_EQ(g->deadline, UINT64_MAX);
+}
+
+/* A saved state has nothing that is late: it is in memory by then. */
+static void test_saved(void)
+{
+    uint8_t *state;
+    size_t len;
+
+    start_litmus(false);
+    for (unsigned seed = 1; seed <= 20; seed++) {
+        litmus_clear();
+        put_write(&qp, X, LEN);
+        put_op(&two, QHCA_WR_RDMA_READ, Y, X, LEN);
+        rc_ring(&qp);
+        rc_ring(&two);
+        state = snapshot_save(g, &len);
+        CHECK(is_all(X, LEN, 0xff));
+        CHECK(snapshot_load(g, state, len));
+        ring_done(&qp, &qp.scq, 1);
+        ring_done(&two, &two.scq, 1);
+        CHECK(is_all(Y, LEN, 0xff));
+    }
+}
+
+/* After a reset nothing is written, and no READ waits. */
+static void test_reset(void)
+{
+    start_litmus(false);
+    guest_set_faults(g, "port order=adversarial");
+    put_write(&qp, X, 2000);
+    put_op(&two, QHCA_WR_RDMA_READ, Y, SRC, LEN);
+    rc_ring(&two);
+    rc_ring(&qp);
+    CHECK(g->e->memory->order.num && g->deadline != UINT64_MAX);
+    qhca_engine_reset(g->e, *g->clock);
+    memset(at(X), 0, LEN);
+    CHECK_EQ(g->e->memory->order.num, 0);
+    let_pass(1000000, 1000);
+    CHECK(is_all(X, LEN, 0));
+    CHECK_EQ(g->deadline, UINT64_MAX);
+}
+
+/* More than fits is written at once, and in the end all of it is right. */
+static void test_full(void)
+{
+    const uint32_t len = 100000;
+
+    start_litmus(false);
+    guest_set_faults(g, "port order=adversarial");
+    for (unsigned i = 0; i < 20; i++) {
+        guest_fill(g, node.mr.addr + SRC, len, i);
+        rc_recv(&peer, 1, NODE_MEM / 2, len);
+        put_op(&qp, QHCA_WR_SEND, SRC, 0, len);
+        ring_done(&qp, &peer.rcq, 1);
+        CHECK(guest_is_filled(g, node.mr.addr + NODE_MEM / 2, len, i));
+        put_op(&qp, QHCA_WR_RDMA_READ, NODE_MEM / 4, SRC, len);
+        ring_done(&qp, &qp.scq, 2);
+        CHECK(guest_is_filled(g, node.mr.addr + NODE_MEM / 4, len, i));
+    }
+}
+
+static const struct test tests[] = {
+    { "for how long", test_within },
+    { "a saved state", test_saved },
+    { "a reset", test_reset },
+    { "large messages", test_full },
+};
+
+TEST_MAIN(tests)
