@@ -19,7 +19,7 @@ class Broken(Exception):
     """The simulator could not be run with these options; refused: it has said why."""
     def __init__(self, status):
         super().__init__(f'the simulator ended with status {status}')
-        self.refused = status in (1, 2)     # 1: ns-3 knows no such option
+        self.refused = status == 2
 
 
 @dataclass

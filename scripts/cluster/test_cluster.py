@@ -39,7 +39,7 @@ NONSENSE = (
     {'topology': 'leaf-spine', 'uplinks': (1 << 32) - 1},
     {'topology': 'fat-tree', 'radix': 4096}, {'topology': 'star', 'hosts': 600000},
     {'hosts': 100000, 'workload': 'all-to-all'}, {'hosts': 1025}, {'workload': '/tmp'},
-    {'congestion': 'rp_ai_rate=5'}, *({'dcqcn': 1, 'congestion': text} for text in
+    {'nonsense': 1}, {'Hosts': 4}, {'PrintHelp': 1}, {'congestion': 'rp_ai_rate=5'}, *({'dcqcn': 1, 'congestion': text} for text in
                                       ('foo=1', 'rp_ai_rate', 'rp_ai_rate=0', ',,', 'rp_ai_rate=5x',
                                        'rp_ai_rate=999999999999', 'rp_ai_rate=5,')),
 )

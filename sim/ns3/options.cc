@@ -10,10 +10,6 @@
 #include "number.h"
 #include "workload.h"
 
-#include "ns3/command-line.h"
-
-using namespace ns3;
-
 namespace qhca
 {
 
@@ -27,7 +23,6 @@ static const unsigned MAX_CONTROLLED = 100000;  /* Mbit/s that DCQCN knows */
 /* What is done with an option's text; false: it is nonsense. */
 using Reader = std::function<bool(const std::string &)>;
 
-/* ns-3 takes 1e6 for 1, and -1 for a large number. */
 template <typename T> static Reader Whole(T &value, uint64_t min, uint64_t max)
 {
     return [&value, min, max](const std::string &text) {
@@ -160,17 +155,38 @@ static std::vector<Row> General(Options &o)
     };
 }
 
-static bool Read(const Row *row, const std::string text)
+static void Help(const std::vector<Row> &rows)
 {
-    if (!row->read(text)) {
-        Refuse("--" + std::string(row->name) + "=" + text + ": " + row->help);
+    std::printf("cluster --NAME=VALUE...\n");
+    for (const Row &row : rows) {
+        std::printf("  %-12s %s\n", row.name, row.help.c_str());
     }
-    return true;
+    std::exit(0);
+}
+
+/* Let the row that has its name read one of the arguments. */
+static void Read(const std::vector<Row> &rows, const std::string &argument)
+{
+    std::size_t equals = argument.find('=');
+    std::string name = argument.substr(0, equals);
+
+    if (name == "--help") {
+        Help(rows);
+    }
+    for (const Row &row : rows) {
+        if (name != "--" + std::string(row.name)) {
+            continue;
+        }
+        if (equals == std::string::npos || !row.read(argument.substr(equals + 1))) {
+            Refuse(argument + ": " + row.help);
+        }
+        return;
+    }
+    Refuse(argument + " is not an option");
 }
 
 void Options::Parse(int argc, char **argv)
 {
-    CommandLine cmd("cluster");
     std::vector<Row> rows = Network(*this);
 
     adapter.mtu = 5;
@@ -181,13 +197,8 @@ void Options::Parse(int argc, char **argv)
     for (const auto &more : { Hosts(*this), General(*this) }) {
         rows.insert(rows.end(), more.begin(), more.end());
     }
-    for (const Row &row : rows) {
-        cmd.AddValue(row.name, row.help,
-                     MakeBoundCallback(Read, const_cast<const Row *>(&row)));
-    }
-    cmd.Parse(argc, argv);
-    if (cmd.GetNExtraNonOptions()) {
-        Refuse(cmd.GetExtraNonOption(0) + " is not an option");
+    for (int i = 1; i < argc; i++) {
+        Read(rows, argv[i]);
     }
     switches.seed = adapter.seed = seed;
     adapter.mbit = topology.mbit;
