@@ -185,7 +185,7 @@ build_all()
 {
 	local tools=()
 	[[ " $* " != *" lint "* ]] || tools+=(--extra)
-	[[ " $* " != *"wire "* && " $* " != *" tour "* ]] || tools+=(--tshark)
+	[[ ! " $* " =~ "wire "|" tour "|" cluster-captures " ]] || tools+=(--tshark)
 	[[ " $* " != *" instructions "* ]] || tools+=(--valgrind)
 	"$QHCA_TOP/scripts/build/buildroot.sh" "${tools[@]}" --path >/dev/null
 	# shellcheck disable=SC2086 # a list of options

@@ -49,6 +49,10 @@ GUESSES = ('smcr_infiniband', 'smb_direct_infiniband', 'rpcrdma_infiniband', 'nv
            'iser_infiniband', 'eth_over_ib', 'mellanox_eoib', 'sdp_infiniband', 'fc_infiniband')
 
 
+# A pcap file with microseconds, or nanoseconds, in that byte order.
+LITTLE = b'\xd4\xc3\xb2\xa1', b'\x4d\x3c\xb2\xa1'
+
+
 def records(file):
     """The frames of a pcap file, or of a pcapng file of this machine's byte order."""
     magic = file.read(4)
@@ -57,7 +61,7 @@ def records(file):
         yield from (frame for _, frame in packets(file))
         return
     file.read(20)
-    order = '<' if magic == b'\xd4\xc3\xb2\xa1' else '>'
+    order = '<' if magic in LITTLE else '>'
     while head := file.read(16):
         yield file.read(struct.unpack(order + '4I', head)[2])
 
@@ -176,11 +180,11 @@ def check_frames(report, frames, broken):
     report.check('frames of both machines', ends and all((b, a) in ends for a, b in ends))
 
 
-def tshark(path, fields):
-    """Lines of its fields for each RoCE frame."""
+def tshark(path, fields, wanted='infiniband'):
+    """Lines of its fields for each frame that is wanted, of RoCE."""
     # RoCE has no UDP checksum over IPv6 either (annex A17), which RFC 6936 allows.
     command = [*TSHARK, '-n', '-r', '-', '-o', 'udp.ignore_ipv6_zero_checksum:TRUE',
-               '-Y', 'infiniband', '-T', 'fields', '-E', 'occurrence=f']
+               '-Y', wanted, '-T', 'fields', '-E', 'occurrence=f']
     for guess in GUESSES:
         command += ['--disable-heuristic', guess]
     for field in fields:

@@ -46,6 +46,7 @@ tsan-server    | one  | full             | server   | tsan_server
 qtest          | one  | quick check full |          | qtest
 instructions   | one  | check full       |          | instructions
 cluster        | one  | check full       |          | cluster
+cluster-captures | one | check full       |          | cluster_captures
 lint           | idle | full             |          | lint
 engine-quick   | one  | quick            |          | engine_quick
 core           | one  | quick            |          | one_guest 1200 -- core
@@ -168,6 +169,7 @@ counted()
 check_vm() { "$QHCA_TOP/scripts/check/check-vm.py" "$@" $VMFLAGS; }
 
 cluster() { counted cluster "$QHCA_TOP/scripts/cluster/test_cluster.py" "$@"; }
+cluster_captures() { counted cluster-captures "$QHCA_TOP/scripts/cluster/test_captures.py"; }
 cluster_random() { counted cluster-random "$QHCA_TOP/scripts/cluster/fuzz.py" --count 40; }
 tour() { "$QHCA_TOP/scripts/docs/tour.py" --check; }
 packages() { "$QHCA_TOP/scripts/release/check-packages.sh"; }

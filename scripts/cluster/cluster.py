@@ -47,6 +47,8 @@ def parse(argv):
     for name in ('hosts', 'workload'):
         if getattr(opts, name) is not None:
             opts.all[name] = getattr(opts, name)
+    if 'pcap' in opts.all and not opts.out:
+        parser.error('pcap is for --out')
     return opts
 
 
@@ -71,10 +73,11 @@ def main():
         opts.all = simulator.shrink(opts.all, lambda less: failed(less, opts.ranks))
         print('the smallest that fails: ' +
               ' '.join(f'{name}={value}' for name, value in opts.all.items()), flush=True)
-    run = simulator.run(opts.all, opts.ranks, quiet=opts.shrink)
-    show(run)
     if opts.out:
         os.makedirs(opts.out, exist_ok=True)
+    run = simulator.run(opts.all, opts.ranks, quiet=opts.shrink, keep=opts.out)
+    show(run)
+    if opts.out:
         draw.report(opts.out, run)
         print(f'the results are in {opts.out}')
     return 0 if run.ok else 1

@@ -2,7 +2,9 @@
 """Run the cluster simulator, and read what it says."""
 
 import csv
+import glob
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -65,8 +67,8 @@ def inside(path):
     return os.path.join('/qhca-cache', os.path.relpath(path, CACHE))
 
 
-def run(options, ranks=1, quiet=True):
-    """options: what the simulator calls them, without dashes."""
+def run(options, ranks=1, quiet=True, keep=None):
+    """options: what the simulator calls them, without dashes; keep: where captures go."""
     with folder() as work:
         args = [f'--{name}={value}' for name, value in options.items()]
         args.append('--out=' + inside(work))
@@ -74,6 +76,8 @@ def run(options, ranks=1, quiet=True):
                                *args, f'--progress={int(not quiet)}'], text=True, check=False,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE if quiet else None)
+        for path in glob.glob(os.path.join(work, '*.pcap')) if keep else ():
+            shutil.move(path, keep)
         values = parse(done.stdout)
         if 'digest' not in values:
             sys.stderr.write((done.stderr if quiet else '') + done.stdout)

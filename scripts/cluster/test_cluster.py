@@ -39,9 +39,10 @@ NONSENSE = (
     {'topology': 'leaf-spine', 'uplinks': (1 << 32) - 1},
     {'topology': 'fat-tree', 'radix': 4096}, {'topology': 'star', 'hosts': 600000},
     {'hosts': 100000, 'workload': 'all-to-all'}, {'hosts': 1025}, {'workload': '/tmp'},
-    {'nonsense': 1}, {'Hosts': 4}, {'PrintHelp': 1}, {'congestion': 'rp_ai_rate=5'}, *({'dcqcn': 1, 'congestion': text} for text in
-                                      ('foo=1', 'rp_ai_rate', 'rp_ai_rate=0', ',,', 'rp_ai_rate=5x',
-                                       'rp_ai_rate=999999999999', 'rp_ai_rate=5,')),
+    {'nonsense': 1}, {'Hosts': 4}, {'PrintHelp': 1}, {'congestion': 'rp_ai_rate=5'},
+    *({'dcqcn': 1, 'congestion': text} for text in (
+        'foo=1', 'rp_ai_rate', 'rp_ai_rate=0', ',,', 'rp_ai_rate=5x', 'rp_ai_rate=999999999999',
+        'rp_ai_rate=5,')),
 )
 # Lines that are not what a trace has.
 LINES = ('garbage 0 1 100', '0 0 1 100 more', '0 0 1 1e6', '1e300 0 1 100', '0 0 1 -5', '0 0 1',
@@ -228,8 +229,9 @@ TESTS = (all_come_through, line_rate, light_takes_time, ranks_agree, hollow_agre
 NUMBERS = (a_thousand_hosts, ten_thousand_hosts, many_to_one)
 
 
-def main():
-    bad, tests = 0, NUMBERS if '--numbers' in sys.argv else TESTS
+def tap(tests):
+    """Run tests; returns whether one has failed."""
+    bad = 0
     for number, test in enumerate(tests, 1):
         name = test.__name__.replace('_', ' ')
         try:
@@ -243,4 +245,4 @@ def main():
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(tap(NUMBERS if '--numbers' in sys.argv else TESTS))

@@ -12,6 +12,7 @@
 
 #include <mpi.h>
 
+#include "capture.h"
 #include "cluster.h"
 #include "options.h"
 
@@ -33,12 +34,15 @@ static int Run(Options &o)
     Report report(o.width, o.progress);
     Topology topology(o.topology, o.switches, report);
     Cluster cluster(o.adapter, topology, flows, report);
+    Capture capture(topology, o.pcap, o.out,
+                    o.adapter.hollow ? ADAPTER_SAMPLE : UINT16_MAX);
 
     report.Start(flows);
     cluster.Start();
     Simulator::Stop(NanoSeconds(o.stop));
     Simulator::Run();
     cluster.Finish();
+    capture.Finish();
     std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
     return report.Finish(o.out, wall.count(), Hca::EngineTime()) ? 0 : 1;
 }

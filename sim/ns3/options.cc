@@ -150,6 +150,8 @@ static std::vector<Row> General(Options &o)
         { "width", "ns for a line of the table over time",
           Whole(o.width, 1, SECOND) },
         { "out", "folder for tables", Text(o.out) },
+        { "pcap", "captures in it: HOST,SWITCH.PORT,... or hosts for all of them",
+          Text(o.pcap) },
         { "progress", "say how far it is", Whole(o.progress, 0, 1) },
         { "mpi", "one of several ranks", Whole(o.mpi, 0, 1) },
     };
@@ -225,6 +227,7 @@ void Options::Check() const
           "--grey=HOST:MBIT: there is no such host" },
         { adapter.dcqcn && adapter.mbit > MAX_CONTROLLED,
           "--dcqcn=1: congestion control ends at 100000 Mbit/s" },
+        { !pcap.empty() && out.empty(), "--pcap is for --out=DIR" },
         { !congestion.empty() && !adapter.dcqcn,
           "--congestion is for --dcqcn=1" },
     };

@@ -25,7 +25,7 @@ struct Options
     TopologyConfig topology;
     SwitchConfig switches;
     adapter_config adapter = {};
-    std::string workload = "incast", out, congestion;
+    std::string workload = "incast", out, pcap, congestion;
     uint64_t bytes = 1 << 20, seed = 1, width = 10000, stop = LAST_TIME;
     bool progress = false, mpi = false;
 

@@ -135,6 +135,13 @@ bool Port::Next(unsigned *cls) const
     return false;
 }
 
+void Port::Note(Ptr<const Packet> frame) const
+{
+    if (m_capture) {
+        m_capture->Write(Simulator::Now(), frame);
+    }
+}
+
 /* Send the next frame, or see to it that it is sent. */
 void Port::Kick()
 {
@@ -154,6 +161,7 @@ void Port::Kick()
     m_queue[cls].pop_front();
     m_queued -= item.len;
     m_busy = now + Takes(item.len);
+    Note(item.frame);
     Carry(item.frame, m_busy, false);
     m_owner->Left(*this, item.from, item.len);
     Kick();
@@ -193,20 +201,23 @@ static void Put16(uint8_t *at, unsigned value)
 void Port::Pause(unsigned cls, bool on)
 {
     uint8_t frame[PAUSE_LEN] = { 0x01, 0x80, 0xc2, 0, 0, 1 };
+    Ptr<Packet> packet;
 
     Put16(frame + 12, PAUSE_TYPE);
     Put16(frame + 14, PAUSE_OPCODE);
     Put16(frame + 16, 1u << cls);
     Put16(frame + 18 + 2 * cls, on ? 0xffff : 0);
+    packet = Create<Packet>(frame, sizeof(frame));
+    Note(packet);
     /* It need not wait for the frame that is leaving: a simplification. */
-    Carry(Create<Packet>(frame, sizeof(frame)), Now() + Takes(sizeof(frame)),
-          true);
+    Carry(packet, Now() + Takes(sizeof(frame)), true);
 }
 
 void Port::Receive(Ptr<Packet> frame)
 {
     uint8_t head[18 + 2 * NUM_CLASSES];
 
+    Note(frame);
     if (frame->CopyData(head, sizeof(head)) == sizeof(head) &&
         head[12] == PAUSE_TYPE >> 8 && head[13] == (PAUSE_TYPE & 0xff)) {
         for (unsigned cls = 0; cls < NUM_CLASSES; cls++) {

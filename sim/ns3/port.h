@@ -17,6 +17,7 @@
 #include "ns3/node.h"
 #include "ns3/nstime.h"
 #include "ns3/packet.h"
+#include "ns3/pcap-file-wrapper.h"
 
 namespace qhca
 {
@@ -68,6 +69,10 @@ public:
     Port(PortOwner *owner, uint32_t number, uint32_t mbit);
     void Connect(ns3::Ptr<Cable> cable);
     void SetOwner(PortOwner *owner) { m_owner = owner; }
+    /* False: it is another rank's. */
+    bool HasOwner() const { return m_owner; }
+    /* Write what is sent and received here to a file. */
+    void SetCapture(ns3::Ptr<ns3::PcapFileWrapper> file) { m_capture = file; }
     void SetSpeed(uint32_t mbit) { m_mbit = mbit; }
 
     uint32_t Number() const { return m_number; }
@@ -122,6 +127,7 @@ private:
 
     uint64_t Takes(uint64_t bytes) const;
     bool Next(unsigned *cls) const;
+    void Note(ns3::Ptr<const ns3::Packet> frame) const;
     void Kick();
     void Rested();
     void Carry(ns3::Ptr<ns3::Packet> frame, uint64_t ns, bool pause);
@@ -131,6 +137,7 @@ private:
     uint32_t m_number = 0, m_mbit = 0, m_index = 0;
     ns3::Ptr<Cable> m_cable;
     ns3::Ptr<ns3::Node> m_node;
+    ns3::Ptr<ns3::PcapFileWrapper> m_capture;
     std::deque<Item> m_queue[NUM_CLASSES];
     uint32_t m_queued = 0;
     unsigned m_paused = 0;          /* classes, a bit each */

@@ -45,6 +45,11 @@ public:
     uint32_t Hosts() const { return m_cfg.hosts; }
     bool IsMine(uint32_t host) const;
     std::size_t Switches() const { return m_ports.size(); }
+    std::size_t Ports(std::size_t hub) const { return m_ports[hub].size(); }
+    ns3::Ptr<Port> SwitchPort(std::size_t hub, std::size_t number) const
+    {
+        return m_ports[hub][number];
+    }
 
 private:
     void Star();
