@@ -22,6 +22,7 @@ rxe-wire       | pair | check full       | rxe      | wire --nic-b virtio --link
 rxe-loss       | pair | check full       | rxe      | machines 2 --nic-b virtio --loss 1 -- pair-rdma.sh loss
 rxe-odp        | pair | full             | rxe      | machines 2 --kernel 7 --nic-b virtio -- pair-rdma.sh odp
 mcast          | pair | check full       | pair     | mcast
+incast         | pair | full             | pair     | incast
 kselftest      | one  | check full       | guest    | one_guest 2400 --device-arg guest-faults=on -- kselftest
 consumers      | one  | check full       |          | consumers_alone
 hostile        | one  | check full       | variants | hostile
@@ -373,6 +374,15 @@ mcast()
 		link=bridge:br0 WHERE=("${BRIDGED[@]}")
 	fi
 	machines 3 --link $link -- net-mcast.sh
+}
+
+# Two send to one through a hub that has no room for it, with and without pauses.
+incast()
+{
+	local rc=0 hub=(--rate 100 --queue 300)
+	machines 3 "${hub[@]}" --pause 60:30 -- net-incast.sh paused || rc=$?
+	machines 3 "${hub[@]}" -- net-incast.sh losing || rc=$?
+	return $rc
 }
 
 # wire [OPTION…]: two machines, and capture.py on the frames between them.

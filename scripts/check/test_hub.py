@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The launcher's switch: its marks and its speed."""
+"""The launcher's switch: its marks, its speed and its pauses."""
 
+import contextlib
 import os
 import socket
 import tempfile
+import threading
 import time
 import unittest
 
@@ -53,17 +55,27 @@ class Marks(unittest.TestCase):
             with self.assertRaises(ValueError):
                 frames.red(text)
 
+    def test_pause(self):
+        pause = frames.pause('100:50')
+        self.assertEqual(pause, (100000, 50000))
+        self.assertEqual([pause.holds(waiting, paused) for paused in (False, True)
+                          for waiting in (50000, 50001, 100000, 100001)],
+                         [False, False, False, True, False, True, True, True])
+        for text in ('5', '50:100', '5:5', '-1:-2', 'a:b', '3:2:1'):
+            with self.assertRaises(ValueError):
+                frames.pause(text)
+
 
 class Switch(unittest.TestCase):
     """A switch with two machines."""
 
-    def start(self, **options):
+    def start(self, machines=2, **options):
         top = self.enterContext(tempfile.TemporaryDirectory())
         path = os.path.join(top, 'hub')
         process = hub.start(path, lambda: None, loss=0, seed=1, **options)
         self.addCleanup(process.join)
         self.addCleanup(process.terminate)
-        return [self.plug(path) for _ in range(2)]
+        return [self.plug(path) for _ in range(machines)]
 
     def plug(self, path):
         sock = self.enterContext(socket.socket(socket.AF_UNIX))
@@ -100,6 +112,50 @@ class Switch(unittest.TestCase):
         self.assertEqual({*got}, {wire, marked})
         self.assertNotIn(marked, got[:40])
         self.assertIn(wire, got[:100])
+
+    def incast(self, **options):
+        """What arrives of 1,000 frames each that two machines send to a third."""
+        *senders, to = self.start(machines=3, rate=500000, queue=20000, **options)
+        frame = ipv4(2)
+        wire = len(frame).to_bytes(4, 'big') + frame
+        self.introduce(to, senders)
+        threads = [threading.Thread(target=sender.sendall, args=(wire * 1000,))
+                   for sender in senders]
+        for thread in threads:
+            thread.start()
+        to.settimeout(0.5)
+        got = 0
+        with contextlib.suppress(TimeoutError):
+            while got < 2000 * len(wire):
+                got += len(to.recv(1 << 16))
+        for thread in threads:
+            thread.join()
+        return got // len(wire)
+
+    def introduce(self, to, others):
+        """Let the switch learn where frames of incast() go."""
+        frame = ipv4(2)
+        hello = len(frame).to_bytes(4, 'big') + frame[6:12] + frame[:6] + frame[12:]
+        time.sleep(0.1)
+        to.sendall(hello)
+        for other in others:
+            self.receive(other, len(hello))
+
+    def test_incast(self):
+        self.assertLess(self.incast(), 1000)
+        self.assertEqual(self.incast(pause=frames.pause('8:4')), 2000)
+
+    def test_paused_without_peer(self):
+        """One that is paused goes on when what it waits for is gone."""
+        a, b, c = self.start(machines=3, rate=100000, pause=frames.pause('4:2'))
+        frame = ipv4(2)
+        self.introduce(c, [a, b])
+        a.sendall((len(frame).to_bytes(4, 'big') + frame) * 500)
+        time.sleep(0.1)
+        c.close()
+        other = frame[:5] + bytes([frame[5] ^ 1]) + frame[6:]
+        a.sendall(len(other).to_bytes(4, 'big') + other)
+        self.assertTrue(self.receive(b, 4 + len(other)))
 
     def test_free(self):
         _, data, wire = self.move(*self.start(), ipv4(2), 1000)

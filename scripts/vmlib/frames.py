@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a switch does to frames whose senders can slow down: marks by random early detection."""
+"""What a switch does to frames whose senders can slow down: marks by random early detection, and
+pauses."""
 
 import struct
 from typing import NamedTuple
@@ -27,6 +28,23 @@ def red(text):
     if not 0 <= marks.low < marks.high or not 0 <= marks.chance <= 1:
         raise ValueError(text)
     return marks
+
+
+class Pause(NamedTuple):
+    """A machine is paused at so many bytes from it that wait, and goes on at so many."""
+    xoff: int
+    xon: int
+
+    def holds(self, waiting, paused):
+        return waiting > (self.xon if paused else self.xoff)
+
+
+def pause(text):
+    """XOFF:XON, in KB."""
+    xoff, xon = (int(float(part) * 1000) for part in text.split(':'))
+    if not 0 <= xon < xoff:
+        raise ValueError(text)
+    return Pause(xoff, xon)
 
 
 def checksum(header):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A small Ethernet switch for QEMU's stream netdevs, which can lose, delay and mark frames.
+"""A small Ethernet switch for QEMU's stream netdevs, which can lose, delay and mark frames, and
+pause machines: it takes nothing from one, whose network then takes no frames from the device.
 
 It speaks what `-netdev stream` does: each frame after its length, 4 bytes, big
 endian. It runs as a process of its own, so that the launcher need not be quick.
 """
 
+import collections
 import multiprocessing
 import random
 import selectors
@@ -16,16 +18,20 @@ import time
 from . import frames
 
 HEAD = struct.Struct('>I')
-FULL = 8 << 20      # bytes queued for one machine; beyond that, frames are dropped
+QUEUE = 8000000     # bytes that wait for one machine
+CHUNK = 1 << 18     # bytes that are read at once
+LAST = 1 << 11      # with pauses: that much comes at most when one is due
 TICK = 0.001        # how long a link rests before it sends what it may by then
 
 
 class Port:
     """The connection of one machine: partial input, pending output, of which so many bytes
-    may be sent now."""
+    may be sent now, and which [port, bytes] it is from; bytes from here that wait at others."""
 
     def __init__(self, sock):
         self.sock, self.inbox, self.outbox = sock, bytearray(), bytearray()
+        self.parts, self.waiting, self.paused = collections.deque(), 0, False
+        self.events = selectors.EVENT_READ
         self.credit, self.paid = 0, time.monotonic()
         sock.setblocking(False)
 
@@ -46,6 +52,23 @@ class Port:
             start = end
         del self.inbox[:start]
 
+    def add(self, source, frame):
+        self.outbox += frame
+        self.parts.append([source, len(frame)])
+        source.waiting += len(frame)
+
+    def remove(self, count):
+        """Forget the first bytes of the output."""
+        del self.outbox[:count]
+        while count:
+            source, length = self.parts[0]
+            now = min(count, length)
+            source.waiting -= now
+            count -= now
+            self.parts[0][1] -= now
+            if now == length:
+                self.parts.popleft()
+
     def flush(self, rate):
         """Send what the socket takes, and the rate allows; False if the machine is gone."""
         if rate:
@@ -53,7 +76,7 @@ class Port:
         try:
             while self.outbox and (self.credit >= 1 or not rate):
                 sent = self.sock.send(self.outbox[:int(self.credit)] if rate else self.outbox)
-                del self.outbox[:sent]
+                self.remove(sent)
                 self.credit -= sent
         except BlockingIOError:
             pass
@@ -64,14 +87,14 @@ class Port:
 
 class Switch:
     """Loss is a share of the frames, rate in bytes per second (0: none), red a frames.Red or
-    None."""
+    None, pause a frames.Pause or None; so many bytes wait for a machine, others get lost."""
 
-    def __init__(self, listener, loss, seed, rate=0, red=None):
+    def __init__(self, listener, loss, seed, rate=0, red=None, pause=None, queue=QUEUE):
         self.selector = selectors.DefaultSelector()
         self.selector.register(listener, selectors.EVENT_READ)
         self.ports, self.where = [], {}
         self.loss, self.random = loss, random.Random(seed)
-        self.rate, self.red = rate, red
+        self.rate, self.red, self.pause, self.queue = rate, red, pause, queue
 
     def serve(self):
         while True:
@@ -82,7 +105,10 @@ class Switch:
                 elif mask & selectors.EVENT_READ and not self._read(key.data):
                     self._unplug(key.data)
             for port in list(self.ports):
-                self._write(port)
+                if port.outbox and not port.flush(self.rate):
+                    self._unplug(port)
+            for port in self.ports:
+                self._watch(port)
 
     def _plug(self, sock):
         port = Port(sock)
@@ -92,12 +118,15 @@ class Switch:
     def _unplug(self, port):
         self.ports.remove(port)
         self.where = {mac: at for mac, at in self.where.items() if at is not port}
-        self.selector.unregister(port.sock)
+        if port.events:
+            self.selector.unregister(port.sock)
         port.sock.close()
+        port.remove(len(port.outbox))
 
     def _read(self, port):
         try:
-            data = port.sock.recv(1 << 18)
+            data = port.sock.recv(
+                min(max(self.pause.xoff - port.waiting, LAST), CHUNK) if self.pause else CHUNK)
         except BlockingIOError:
             return True
         except OSError:
@@ -113,22 +142,27 @@ class Switch:
         self.where[sender] = source
         known = None if to[:1] and to[0] & 1 else self.where.get(to)
         for port in [known] if known else self.ports:
-            if port is not source and len(port.outbox) < FULL:
-                port.outbox += self._marked(frame, len(port.outbox))
+            if port is not source and len(port.outbox) < self.queue:
+                port.add(source, self._marked(frame, len(port.outbox)))
 
     def _marked(self, frame, queued):
         if self.red and self.red.hits(queued, self.random.random()):
             return frame[:HEAD.size] + frames.mark(frame[HEAD.size:])
         return frame
 
-    def _write(self, port):
-        if port.outbox and not port.flush(self.rate):
-            self._unplug(port)
+    def _watch(self, port):
+        """Wait for what may be done next: a paused machine is not listened to."""
+        port.paused = self.pause is not None and self.pause.holds(port.waiting, port.paused)
+        wanted = 0 if port.paused else selectors.EVENT_READ
+        if port.outbox and not self.rate:
+            wanted |= selectors.EVENT_WRITE
+        if wanted == port.events:
             return
-        waits = port.outbox and not self.rate
-        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if waits else 0)
-        if self.selector.get_key(port.sock).events != wanted:
-            self.selector.modify(port.sock, wanted, port)
+        if port.events:
+            self.selector.unregister(port.sock)
+        if wanted:
+            self.selector.register(port.sock, wanted, port)
+        port.events = wanted
 
 
 def _serve(listener, die_with_parent, options):
