@@ -48,6 +48,7 @@ qtest          | one  | quick check full |          | qtest
 instructions   | one  | check full       |          | instructions
 cluster        | one  | check full       |          | cluster
 cluster-captures | one | check full       |          | cluster_captures
+cluster-dcqcn  | one  | check full       |          | cluster_dcqcn
 lint           | idle | full             |          | lint
 engine-quick   | one  | quick            |          | engine_quick
 core           | one  | quick            |          | one_guest 1200 -- core
@@ -84,6 +85,7 @@ example        | one  | full             |          | example
 conformance    | all  | check full       |          | conformance
 cluster-random | all  | full             |          | cluster_random
 cluster-numbers | all | full             |          | cluster --numbers
+cluster-dcqcn-numbers | one | full       |          | cluster_dcqcn --numbers
 soak           | one  |                  |          | soak
 guest          | one  |                  |          | sections
 '
@@ -171,6 +173,7 @@ check_vm() { "$QHCA_TOP/scripts/check/check-vm.py" "$@" $VMFLAGS; }
 
 cluster() { counted cluster "$QHCA_TOP/scripts/cluster/test_cluster.py" "$@"; }
 cluster_captures() { counted cluster-captures "$QHCA_TOP/scripts/cluster/test_captures.py"; }
+cluster_dcqcn() { counted cluster-dcqcn "$QHCA_TOP/scripts/cluster/test_dcqcn.py" "$@"; }
 cluster_random() { counted cluster-random "$QHCA_TOP/scripts/cluster/fuzz.py" --count 40; }
 tour() { "$QHCA_TOP/scripts/docs/tour.py" --check; }
 packages() { "$QHCA_TOP/scripts/release/check-packages.sh"; }
