@@ -7,7 +7,8 @@
 
 NAME=VALUE are options of the simulator: `cluster.py help=` lists them. Prints what has
 happened; --out writes tables, plots and a page. --shrink looks for the smallest cluster
-with which a run that fails still does. Exit status 1 if not everything has come through.
+with which a run that fails still does. Exit status 1 if not everything has come through,
+2 if there is no such option or cluster.
 """
 
 import argparse
@@ -87,6 +88,7 @@ if __name__ == '__main__':
     try:
         sys.exit(main())
     except simulator.Broken as err:
-        sys.exit(f'cluster.py: {err}')
+        print(f'cluster.py: {err}', file=sys.stderr)
+        sys.exit(2 if err.refused else 1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -4,6 +4,7 @@
 
 import itertools
 import os
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
@@ -149,6 +150,9 @@ def nonsense_is_refused():
             check(err.refused, f'{options}: {err}')
             continue
         raise AssertionError(options)
+    for word in ('nonsense=1', 'nonsense', 'hosts=x', 'pcap=0'):
+        done = subprocess.run([cluster.__file__, word], stderr=subprocess.DEVNULL, check=False)
+        check(done.returncode == 2, f'{word}: {done.returncode}')
 
 
 def long_runs_have_short_tables():
