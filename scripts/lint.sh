@@ -22,13 +22,14 @@
 #   cocci       the kernel's coccinelle scripts, patch-free report mode
 #   tidy        gcc -Wconversion and clang-tidy on the engine, which a compiler for Windows
 #               takes, too
+#   cluster     clang-tidy on the cluster simulator, with what sim/ns3/.clang-tidy lists
 # Ends with: N passed, N failed, N skipped (parts). Findings are printed as
 # file:line: message, before the verdict of their part.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 cd "$QHCA_TOP"
-PARTS=(tidy cocci checkpatch w1 kernels sparse text qemu rooms python docs conformance
+PARTS=(tidy cluster cocci checkpatch w1 kernels sparse text qemu rooms python docs conformance
 	consumers layout)
 SKIPPED=77
 
@@ -222,6 +223,15 @@ lint_cocci()
 		done' sh "$(br_path "$tools")" "$QHCA_BR_TOP")
 	script=$(grep -vE '^ *$|^warning: |Coccinelle:' <<<"$out" || :)
 	[ -z "$script" ] || { echo "$script"; return 1; }
+}
+
+lint_cluster()
+{
+	local list
+	list=$(files 'sim/ns3/*.cc')
+	[ -n "$list" ] || return $SKIPPED
+	# shellcheck disable=SC2086 # a list
+	scripts/build/cluster.sh --tidy $list
 }
 
 lint_tidy()

@@ -66,7 +66,7 @@ KERNEL_PACKAGES=(
 	cmake ninja-build pkg-config python3-minimal dpkg-dev
 	libnl-3-dev libnl-route-3-dev libudev-dev
 )
-KERNEL_EXTRA=(clang llvm lld sparse)
+KERNEL_EXTRA=(clang clang-tidy llvm lld sparse)
 # The network simulator and what is built on it, see cluster.sh.
 CLUSTER=(g++ mpich libmpich-dev meson)
 

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# cluster.sh [--asan | --library | --run RANKS OPTION…]
+# cluster.sh [--asan | --library | --tidy FILE… | --run RANKS OPTION…]
 #
 # Build the cluster simulator, see sim/ns3/README; print the directory with it.
 #
 #   --asan     with AddressSanitizer and UBSan
 #   --library  only ns-3; print where it is installed
+#   --tidy     let clang-tidy look at these files of it, which is what lint.sh does
 #   --run      and run it, as so many processes, in the build root
 #
 # ns-3 comes as Debian's source package: its binaries have no MPI. Of its modules only those
@@ -16,13 +17,15 @@
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
 NS3_KERNEL=6.1
-in_root() { "$QHCA_TOP/scripts/build/buildroot.sh" --kernel "$NS3_KERNEL" --cluster -- "$@"; }
+root() { "$QHCA_TOP/scripts/build/buildroot.sh" --kernel "$NS3_KERNEL" --cluster "$@"; }
+in_root() { root -- "$@"; }
 
-OPTIONS=(--buildtype=release) kind='' library='' ranks=''
+OPTIONS=(--buildtype=release) kind='' library='' ranks='' tidy=()
 case ${1:-} in
 '') ;;
 --asan) kind=asan; OPTIONS=(--buildtype=debugoptimized '-Db_sanitize=address,undefined') ;;
 --library) library=1 ;;
+--tidy) shift; library=1 tidy=("$@") ;;
 --run) ranks=${2:?how many ranks?}; shift 2 ;;
 -h|--help) usage; exit 0 ;;
 *) usage >&2; exit 2 ;;
@@ -87,7 +90,25 @@ make_final()
 	publish "$tmp" "$out"
 }
 
+# With the headers that these files are compiled with.
+tidy()
+{
+	# shellcheck disable=SC2016 # expands inside
+	root --extra -- sh -c '
+		library=$1
+		shift
+		mpi=$(pkg-config --cflags mpich | sed "s/-I/-isystem /g")
+		printf "%s\n" "$@" | xargs -P "$(nproc)" -I{} clang-tidy --quiet {} -- \
+			-std=gnu++17 -DNS3_MPI -Iinclude -Iqemu-device/engine -Iqemu-device/tests \
+			-isystem "$library/include" $mpi 2>/dev/null
+	' sh "$(br_path "$NS3")" "${tidy[@]}"
+}
+
 have "$NS3" || with_lock ns3 make_library
+if [ ${#tidy[@]} != 0 ]; then
+	tidy
+	exit
+fi
 [ -z "$library" ] || { echo "$NS3"; exit; }
 base_key=$(hash_text "$NS3" "${OPTIONS[@]}")
 STEP_TAG=$base_key

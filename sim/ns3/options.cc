@@ -59,7 +59,7 @@ template <typename T> static Reader Scaled(T &value, double unit, double max)
 }
 
 /* A reader for each of the parts between colons. */
-static Reader Parts(std::vector<Reader> part)
+static Reader Parts(const std::vector<Reader> &part)
 {
     return [part](const std::string &text) {
         std::size_t from = 0, to = 0, i = 0;
@@ -231,7 +231,7 @@ void Options::Check() const
         { !congestion.empty() && !adapter.dcqcn,
           "--congestion is for --dcqcn=1" },
     };
-    const char *wrong = adapter.dcqcn ? adapter_wrong(adapter.congestion) : NULL;
+    const char *wrong = adapter.dcqcn ? adapter_wrong(adapter.congestion) : nullptr;
 
     for (const auto &rule : rules) {
         if (rule.wrong) {
