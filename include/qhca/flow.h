@@ -58,6 +58,8 @@ QHCA_ASSERT_OFFSET(struct qhca_flow_key, src, 24);
  * A frame matches if it has the bits of @key that @mask has. Of all rules that match a frame, only
  * those with the smallest @priority count: the oldest of them or, if the frame is to a group, all;
  * of QHCA_FLOW_ETH the oldest in any case.
+ *
+ * The object of the command is 0, or the number of a rule that this one replaces, which keeps it.
  * @key: 0 where @mask is 0
  * @target: number of a QP of type RAW or of a spread, index of a receive queue, or number of an RSS
  *	context, by @action

@@ -218,53 +218,81 @@ void vhca_flow_count(struct qhca_engine *e, struct vhca_flow *f, int by)
     }
 }
 
-int vhca_do_create_flow(struct qhca_engine *e, struct vhca_cmd_ctx *c)
+/* Take a rule out of the line. */
+static void unqueue(struct qhca_engine *e, struct vhca_flow *f)
 {
     struct vhca_raw *raw = e->raw;
-    struct vhca_flow *f;
+    uint32_t i = 0;
+
+    while (raw->line[i] != f) {
+        i++;
+    }
+    memmove(&raw->line[i], &raw->line[i + 1],
+            (raw->flow.used - i - 1) * sizeof(raw->line[0]));
+    for (i = f->order; i < ARRAY_SIZE(raw->end); i++) {
+        raw->end[i]--;
+    }
+    vhca_flow_count(e, f, -1);
+}
+
+static void enqueue(struct qhca_engine *e, struct vhca_flow *f)
+{
+    vhca_flow_queue(e->raw, f, e->raw->flow.used - 1);
+    vhca_flow_count(e, f, 1);
+}
+
+/* Return a new rule, or NULL. */
+static struct vhca_flow *add(struct vhca_raw *raw)
+{
+    struct vhca_flow *f = raw->flow.used < raw->flow.max ?
+                          calloc(1, sizeof(*f)) : NULL;
+
+    if (f) {
+        f->number = vhca_table_add(&raw->flow, f);
+    }
+    return f;
+}
+
+int vhca_do_create_flow(struct qhca_engine *e, struct vhca_cmd_ctx *c)
+{
+    uint32_t old = le32toh(c->cmd->obj.obj);
+    struct vhca_flow *f = vhca_table_get(&e->raw->flow, old), next = { 0 };
     struct qhca_flow r;
     int status;
 
     memcpy(&r, c->mbox, sizeof(r));
-    status = vhca_flow_check(&r);
+    status = old && !f ? QHCA_ERR_OBJ : vhca_flow_check(&r);
+    if (status == QHCA_OK) {
+        status = vhca_flow_find(e, &next, &r);
+    }
     if (status != QHCA_OK) {
         return status;
     }
-    f = raw->flow.used < raw->flow.max ? calloc(1, sizeof(*f)) : NULL;
+    if (f) {
+        unqueue(e, f);
+    } else {
+        f = add(e->raw);
+    }
     if (!f) {
         return QHCA_ERR_NO_RESOURCE;
     }
-    status = vhca_flow_find(e, f, &r);
-    if (status != QHCA_OK) {
-        free(f);
-        return status;
-    }
-    vhca_flow_queue(raw, f, raw->flow.used);
-    vhca_flow_count(e, f, 1);
-    c->obj = f->number = vhca_table_add(&raw->flow, f);
+    next.number = f->number;
+    *f = next;
+    enqueue(e, f);
+    c->obj = f->number;
     return QHCA_OK;
 }
 
 int vhca_do_destroy_flow(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
-    struct vhca_raw *raw = e->raw;
-    struct vhca_flow *f = vhca_table_get(&raw->flow,
+    struct vhca_flow *f = vhca_table_get(&e->raw->flow,
                                          le32toh(c->cmd->obj.obj));
-    uint32_t i = 0;
 
     if (!f) {
         return QHCA_ERR_OBJ;
     }
-    vhca_table_del(&raw->flow, f->number);
-    while (raw->line[i] != f) {
-        i++;
-    }
-    memmove(&raw->line[i], &raw->line[i + 1],
-            (raw->flow.used - i) * sizeof(raw->line[0]));
-    for (i = f->order; i < ARRAY_SIZE(raw->end); i++) {
-        raw->end[i]--;
-    }
-    vhca_flow_count(e, f, -1);
+    unqueue(e, f);
+    vhca_table_del(&e->raw->flow, f->number);
     free(f);
     return QHCA_OK;
 }

@@ -139,6 +139,9 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         c->set_rss.types = htole32((uint32_t)rnd(f, one_in(f, 9) ? 256 : 64));
         c->set_rss.context = htole32((uint32_t)rnd(f, one_in(f, 9) ? 64 : 3));
         break;
+    case QHCA_CMD_CREATE_FLOW:
+        c->obj.obj = htole32(one_in(f, 4) ? some(f, FLOW) : 0);
+        break;
     case QHCA_CMD_REG_MR:
     case QHCA_CMD_REREG_MR:
         c->reg_mr.buf = some_buf(f);

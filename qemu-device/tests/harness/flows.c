@@ -85,6 +85,18 @@ uint32_t flow_add(struct guest *g, const struct qhca_flow *r)
     return number;
 }
 
+int flow_replace(struct guest *g, const struct qhca_flow *r, uint32_t number)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16(QHCA_CMD_CREATE_FLOW), .obj.obj = htole32(number),
+    };
+    uint32_t got = 0;
+    int status = guest_cmd_mbox(g, &cmd, r, sizeof(*r), NULL, 0, &got);
+
+    CHECK_EQ(got, status == QHCA_OK ? number : 0);
+    return status;
+}
+
 int flow_destroy(struct guest *g, uint32_t number)
 {
     return guest_cmd_obj(g, QHCA_CMD_DESTROY_FLOW, number);

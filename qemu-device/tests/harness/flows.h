@@ -34,6 +34,8 @@ void flow_match_udp(struct qhca_flow *r, unsigned dport);
 int flow_create(struct guest *g, const struct qhca_flow *r, uint32_t *number);
 /* A rule that must be possible; returns its number. */
 uint32_t flow_add(struct guest *g, const struct qhca_flow *r);
+/* CREATE_FLOW in place of rule @number; returns its status. */
+int flow_replace(struct guest *g, const struct qhca_flow *r, uint32_t number);
 int flow_destroy(struct guest *g, uint32_t number);
 
 /* CREATE_SPREAD; returns its status. */

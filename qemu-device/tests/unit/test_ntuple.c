@@ -308,11 +308,60 @@ static void hostile(void)
     CHECK_EQ(eth_set_context(n.g, 1, TYPES + 1, &rss), QHCA_ERR_PARAM);
     rss.queue[127] = (uint8_t)n.g->e->cfg.eth_queues;
     CHECK_EQ(eth_set_context(n.g, 1, TYPES, &rss), QHCA_ERR_OBJ);
-    good = rule(QHCA_FLOW_QUEUE, 1, 7);
-    for (unsigned i = 0; i < QHCA_FLOW_MAX; i++) {
-        flow_add(n.g, &good);
+}
+
+/* A rule in place of another, which needs no room of its own. */
+static void replaced(void)
+{
+    struct qhca_flow r = rule(QHCA_FLOW_QUEUE, 3, 7), last;
+    struct frame f = to_port(7), other = to_port(8);
+    struct qhca_rss rss = upper();
+    uint32_t number, none;
+
+    start();
+    CHECK_EQ(eth_set_context(n.g, 1, TYPES, &rss), QHCA_OK);
+    number = flow_add(n.g, &r);
+    last = rule(QHCA_FLOW_QUEUE, 0, 9);
+    last.priority = htole32(1);
+    for (unsigned i = 1; i < QHCA_FLOW_MAX; i++) {
+        flow_add(n.g, &last);
     }
-    CHECK_EQ(flow_create(n.g, &good, &number), QHCA_ERR_NO_RESOURCE);
+    CHECK_EQ(flow_create(n.g, &last, &none), QHCA_ERR_NO_RESOURCE);
+    r = rule(QHCA_FLOW_QUEUE, 2, 7);
+    CHECK_EQ(flow_replace(n.g, &r, number), QHCA_OK);
+    /* What is refused leaves the rule that there was. */
+    r = rule(QHCA_FLOW_RSS, 2, 7);
+    CHECK_EQ(flow_replace(n.g, &r, number), QHCA_ERR_OBJ);
+    CHECK_EQ(who(&f), 2);
+    r = rule(QHCA_FLOW_RSS, 1, 8);
+    r.priority = htole32(2);
+    CHECK_EQ(flow_replace(n.g, &r, number), QHCA_OK);
+    CHECK(who(&f) != 2 && who(&other) >= 2);
+    CHECK_EQ(eth_set_context(n.g, 1, 0, NULL), QHCA_ERR_BUSY);
+    snapshot_cycle(n.g);
+    r = rule(QHCA_FLOW_DROP, 0, 8);
+    CHECK_EQ(flow_replace(n.g, &r, number), QHCA_OK);
+    CHECK_EQ(eth_set_context(n.g, 1, 0, NULL), QHCA_OK);
+    CHECK_EQ(who(&other), NOBODY);
+    CHECK_EQ(flow_destroy(n.g, number), QHCA_OK);
+    CHECK_EQ(flow_replace(n.g, &r, number), QHCA_ERR_OBJ);
+}
+
+/* A rule of a QP becomes one of a receive queue; the QP is in use no more. */
+static void replaced_order(void)
+{
+    struct qhca_flow r;
+    struct frame f = to_port(7);
+    uint32_t number;
+
+    start();
+    r = flow_rule(&q);
+    number = flow_add(n.g, &r);
+    CHECK_EQ(who(&f), RAW_QP);
+    r = rule(QHCA_FLOW_QUEUE, 3, 7);
+    CHECK_EQ(flow_replace(n.g, &r, number), QHCA_OK);
+    CHECK_EQ(who(&f), 3);
+    CHECK_EQ(guest_cmd_obj(n.g, QHCA_CMD_DESTROY_QP, q.qpn), QHCA_OK);
 }
 
 static void reset(void)
@@ -391,7 +440,9 @@ static const struct test tests[] = {
     { "exceptions", exceptions },
     { "queues that do not exist", dead_queues },
     { "hostile rules and contexts", hostile },
-    { "reset", reset },
+    { "after a reset", reset },
+    { "in place of another", replaced },
+    { "in place of a QP's", replaced_order },
     { "saved and loaded", saved },
     { "a bad context in a state", saved_badly },
 };
