@@ -203,6 +203,8 @@ rules_refused()
 	same "rules" "$(ethtool -n "$QHCA_IF" | grep -c '^Filter:')" 0
 }
 
+rules_ioctl() { python3 /opt/qhca/guest/rules.py check "$QHCA_IF"; }
+
 rules_stay()
 {
 	local before last=$(($(max_channels) - 1))
@@ -219,10 +221,10 @@ rules_stay()
 # Context N of ethtool -X, which says its number.
 new_context() { ethtool -X "$QHCA_IF" context new "$@" | sed -n 's/^New RSS context is //p'; }
 
-# A table stays as it is shown, whether or not the administrator has set it.
 # table N: the rows of the table of context N, without the head, which counts the channels
 table() { ethtool -x "$QHCA_IF" context "$1" | grep -E '^ +[0-9]+:'; }
 
+# A table stays as it is shown, whether or not the administrator has set it.
 context_channels()
 {
 	local n before
@@ -268,6 +270,29 @@ contexts()
 	ethtool -N "$QHCA_IF" delete 7 && ethtool -X "$QHCA_IF" context "$n" delete && check_flows 20
 }
 
+# context_lost N COMMAND: the Nth time from now on the device refuses a table; the port stays.
+context_lost()
+{
+	local n other rc=0
+	n=$(new_context) && other=$(new_context start 1 equal 1) && [ -n "$other" ] || return 1
+	rule context "$n" loc 7 && rule context "$other" loc 8 || return 1
+	qom qom-set faults "\"cmd opcode=set_rss nth=$1 once fail=limit\"" || return 1
+	shift
+	"$@" || rc=1
+	qom qom-set faults '""'
+	until_true 10 flood 20 500 || rc=1
+	! ethtool -x "$QHCA_IF" context "$n" || rc=1
+	same "rules" "$(ethtool -n "$QHCA_IF" | grep -c '^Filter:')" 1 && ruled 1 || rc=1
+	ethtool -N "$QHCA_IF" delete 8 && ethtool -X "$QHCA_IF" context "$other" delete || rc=1
+	ethtool -X "$QHCA_IF" context "$n" delete 2>/dev/null
+	check_flows 20 && return $rc
+}
+
+change_ring() { ethtool -G "$QHCA_IF" rx 256 && ethtool -G "$QHCA_IF" rx 1024; }
+
+# A reset switches off the two contexts and that of all frames first, and gives back that one.
+contexts_lost() { context_lost 2 change_ring && context_lost 5 device_reset; }
+
 eth_contexts()
 {
 	local n
@@ -280,6 +305,11 @@ eth_contexts()
 	expect "eth/RSS contexts" contexts
 	expect "eth/RSS contexts: hashed fields" context_fields
 	expect "eth/RSS contexts: more channels" context_channels
+	if device_find && qom qom-get faults >/dev/null; then
+		expect "eth/RSS contexts: one that the device refuses" contexts_lost
+	else
+		result skip "eth/RSS contexts: one that the device refuses" "the host takes no orders"
+	fi
 }
 
 eth_rules()
@@ -291,6 +321,7 @@ eth_rules()
 	expect "eth/rules: queues" rules_queue
 	expect "eth/rules: frames are dropped" rules_drop
 	expect "eth/rules: what cannot be" rules_refused
+	EXPECT_LINES=40 expect "eth/rules: by ioctl, all that there can be" rules_ioctl
 	expect "eth/rules outlive queues and device" rules_stay
 	eth_contexts
 }

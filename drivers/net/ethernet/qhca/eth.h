@@ -337,13 +337,18 @@ void qhca_chan_disable(struct qhca_chan *chan);
 void qhca_chan_kick(struct qhca_chan *chan);
 
 /* ntuple.c */
-void qhca_ntuple_apply(struct qhca_nic *nic);
+void qhca_ntuple_apply(struct qhca_nic *nic, unsigned int channels);
 void qhca_ntuple_off(struct qhca_nic *nic);
 void qhca_ntuple_free(struct qhca_nic *nic);
 unsigned int qhca_ntuple_max_queue(const struct qhca_nic *nic);
 bool qhca_ntuple_uses(const struct qhca_nic *nic, u32 context);
+void qhca_ntuple_forget(struct qhca_nic *nic, u32 context);
 int qhca_set_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *info);
 int qhca_get_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *info, u32 *locations);
+
+/* ntuple_flow.c */
+int qhca_ntuple_flow(const struct qhca_nic *nic, const struct ethtool_rx_flow_spec *fs,
+		     u32 context, unsigned int channels, struct qhca_flow *flow);
 
 /* rss.c */
 int qhca_rss_apply(struct qhca_nic *nic, unsigned int channels);

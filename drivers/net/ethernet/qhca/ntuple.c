@@ -16,180 +16,17 @@ struct qhca_ntuple {
 	struct ethtool_rx_flow_spec fs;
 };
 
-/* struct qhca_ntuple_field - a member of the key, and that of a specification it has to match */
-struct qhca_ntuple_field {
-	u8 key;
-	u8 spec;
-	u8 len;
-};
-
-#define QHCA_NTUPLE_FIELD(member, type, field, len)	\
-	{ offsetof(struct qhca_flow_key, member), offsetof(struct type, field), len }
-
-static const struct qhca_ntuple_field qhca_ntuple_eth[] = {
-	QHCA_NTUPLE_FIELD(dmac, ethhdr, h_dest, 6),
-	QHCA_NTUPLE_FIELD(smac, ethhdr, h_source, 6),
-	QHCA_NTUPLE_FIELD(ethertype, ethhdr, h_proto, 2),
-};
-
-static const struct qhca_ntuple_field qhca_ntuple_l4v4[] = {
-	QHCA_NTUPLE_FIELD(src, ethtool_tcpip4_spec, ip4src, 4),
-	QHCA_NTUPLE_FIELD(dst, ethtool_tcpip4_spec, ip4dst, 4),
-	QHCA_NTUPLE_FIELD(sport, ethtool_tcpip4_spec, psrc, 2),
-	QHCA_NTUPLE_FIELD(dport, ethtool_tcpip4_spec, pdst, 2),
-	QHCA_NTUPLE_FIELD(tclass, ethtool_tcpip4_spec, tos, 1),
-};
-
-static const struct qhca_ntuple_field qhca_ntuple_l4v6[] = {
-	QHCA_NTUPLE_FIELD(src, ethtool_tcpip6_spec, ip6src, 16),
-	QHCA_NTUPLE_FIELD(dst, ethtool_tcpip6_spec, ip6dst, 16),
-	QHCA_NTUPLE_FIELD(sport, ethtool_tcpip6_spec, psrc, 2),
-	QHCA_NTUPLE_FIELD(dport, ethtool_tcpip6_spec, pdst, 2),
-	QHCA_NTUPLE_FIELD(tclass, ethtool_tcpip6_spec, tclass, 1),
-};
-
-static const struct qhca_ntuple_field qhca_ntuple_ipv4[] = {
-	QHCA_NTUPLE_FIELD(src, ethtool_usrip4_spec, ip4src, 4),
-	QHCA_NTUPLE_FIELD(dst, ethtool_usrip4_spec, ip4dst, 4),
-	QHCA_NTUPLE_FIELD(tclass, ethtool_usrip4_spec, tos, 1),
-	QHCA_NTUPLE_FIELD(proto, ethtool_usrip4_spec, proto, 1),
-};
-
-static const struct qhca_ntuple_field qhca_ntuple_ipv6[] = {
-	QHCA_NTUPLE_FIELD(src, ethtool_usrip6_spec, ip6src, 16),
-	QHCA_NTUPLE_FIELD(dst, ethtool_usrip6_spec, ip6dst, 16),
-	QHCA_NTUPLE_FIELD(tclass, ethtool_usrip6_spec, tclass, 1),
-	QHCA_NTUPLE_FIELD(proto, ethtool_usrip6_spec, l4_proto, 1),
-};
-
-/* struct qhca_ntuple_kind - a type of specification, and the headers that a frame must have */
-struct qhca_ntuple_kind {
-	u32 type;
-	u8 headers;
-	u8 num;
-	const struct qhca_ntuple_field *field;
-};
-
-#define QHCA_NTUPLE_KIND(type, headers, fields)	\
-	{ type, headers, ARRAY_SIZE(qhca_ntuple_##fields), qhca_ntuple_##fields }
-
-static const struct qhca_ntuple_kind qhca_ntuple_kinds[] = {
-	QHCA_NTUPLE_KIND(ETHER_FLOW, 0, eth),
-	QHCA_NTUPLE_KIND(TCP_V4_FLOW, QHCA_FLOW_HAS_IPV4 | QHCA_FLOW_HAS_TCP, l4v4),
-	QHCA_NTUPLE_KIND(UDP_V4_FLOW, QHCA_FLOW_HAS_IPV4 | QHCA_FLOW_HAS_UDP, l4v4),
-	QHCA_NTUPLE_KIND(IP_USER_FLOW, QHCA_FLOW_HAS_IPV4, ipv4),
-	QHCA_NTUPLE_KIND(TCP_V6_FLOW, QHCA_FLOW_HAS_IPV6 | QHCA_FLOW_HAS_TCP, l4v6),
-	QHCA_NTUPLE_KIND(UDP_V6_FLOW, QHCA_FLOW_HAS_IPV6 | QHCA_FLOW_HAS_UDP, l4v6),
-	QHCA_NTUPLE_KIND(IPV6_USER_FLOW, QHCA_FLOW_HAS_IPV6, ipv6),
-};
-
-static void qhca_ntuple_need(struct qhca_flow *flow, u8 headers)
+/* Give a rule to the device, in place of the one that has its number. */
+static int qhca_ntuple_create(struct qhca_nic *nic, struct qhca_ntuple *rule,
+			      unsigned int channels)
 {
-	flow->key.headers |= headers;
-	flow->mask.headers |= headers;
-}
-
-static void qhca_ntuple_match(struct qhca_flow *flow, unsigned int at, const void *val,
-			      const void *mask, unsigned int len)
-{
-	u8 *key = (u8 *)&flow->key + at, *known = (u8 *)&flow->mask + at;
-	unsigned int i;
-
-	for (i = 0; i < len; i++) {
-		known[i] = ((const u8 *)mask)[i];
-		key[i] = ((const u8 *)val)[i] & known[i];
-	}
-}
-
-/* Match what the specification looks at. Whatever else it has cannot be looked at. */
-static int qhca_ntuple_fields(struct qhca_flow *flow, const struct qhca_ntuple_kind *kind,
-			      const struct ethtool_rx_flow_spec *fs)
-{
-	const u8 *val = (const u8 *)&fs->h_u;
-	union ethtool_flow_union rest = fs->m_u;
-	u8 *mask = (u8 *)&rest;
-	unsigned int i;
-
-	qhca_ntuple_need(flow, kind->headers);
-	for (i = 0; i < kind->num; i++) {
-		const struct qhca_ntuple_field *field = &kind->field[i];
-
-		qhca_ntuple_match(flow, field->key, val + field->spec, mask + field->spec,
-				  field->len);
-		memset(mask + field->spec, 0, field->len);
-	}
-	return memchr_inv(&rest, 0, sizeof(rest)) ? -EOPNOTSUPP : 0;
-}
-
-static int qhca_ntuple_ext(struct qhca_flow *flow, const struct ethtool_rx_flow_spec *fs)
-{
-	const struct ethtool_flow_ext *mask = &fs->m_ext;
-
-	if (fs->flow_type & FLOW_MAC_EXT && !is_zero_ether_addr(mask->h_dest))
-		qhca_ntuple_match(flow, offsetof(struct qhca_flow_key, dmac), fs->h_ext.h_dest,
-				  mask->h_dest, ETH_ALEN);
-	if (!(fs->flow_type & FLOW_EXT))
-		return 0;
-	if (mask->vlan_etype || mask->data[0] || mask->data[1])
-		return -EOPNOTSUPP;
-	if (mask->vlan_tci) {
-		qhca_ntuple_need(flow, QHCA_FLOW_HAS_VLAN);
-		qhca_ntuple_match(flow, offsetof(struct qhca_flow_key, vlan_tci),
-				  &fs->h_ext.vlan_tci, &mask->vlan_tci, 2);
-	}
-	return 0;
-}
-
-static int qhca_ntuple_action(const struct qhca_nic *nic, const struct qhca_ntuple *rule,
-			      struct qhca_flow *flow)
-{
-	u64 cookie = rule->fs.ring_cookie;
-
-	if (cookie == RX_CLS_FLOW_DISC)
-		return 0;
-	if (rule->fs.flow_type & FLOW_RSS) {
-		if (!qhca_rss_types(nic, rule->context))
-			return -EINVAL;
-		flow->action = QHCA_FLOW_RSS;
-		flow->target = cpu_to_le32(rule->context);
-		return cookie ? -EOPNOTSUPP : 0;
-	}
-	if (cookie >= nic->params.channels)
-		return -EINVAL;
-	flow->action = QHCA_FLOW_QUEUE;
-	flow->target = cpu_to_le32(cookie);
-	return 0;
-}
-
-/* Make the device's rule. */
-static int qhca_ntuple_flow(const struct qhca_nic *nic, const struct qhca_ntuple *rule,
-			    struct qhca_flow *flow)
-{
-	u32 type = rule->fs.flow_type & ~(FLOW_EXT | FLOW_MAC_EXT | FLOW_RSS);
-	unsigned int i;
-	int ret;
-
-	memset(flow, 0, sizeof(*flow));
-	flow->order = QHCA_FLOW_ETH;
-	flow->priority = cpu_to_le32(rule->fs.location);
-	for (i = 0; i < ARRAY_SIZE(qhca_ntuple_kinds); i++)
-		if (qhca_ntuple_kinds[i].type == type)
-			break;
-	if (i == ARRAY_SIZE(qhca_ntuple_kinds))
-		return -EOPNOTSUPP;
-	ret = qhca_ntuple_fields(flow, &qhca_ntuple_kinds[i], &rule->fs);
-	if (!ret)
-		ret = qhca_ntuple_ext(flow, &rule->fs);
-	return ret ?: qhca_ntuple_action(nic, rule, flow);
-}
-
-/* Give a rule to the device. */
-static int qhca_ntuple_create(struct qhca_nic *nic, struct qhca_ntuple *rule)
-{
-	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_CREATE_FLOW) };
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(QHCA_CMD_CREATE_FLOW),
+		.obj.obj = cpu_to_le32(rule->number),
+	};
 	struct qhca_flow flow;
 	struct qhca_mbox mbox = { .in = &flow, .in_len = sizeof(flow) };
-	int ret = qhca_ntuple_flow(nic, rule, &flow);
+	int ret = qhca_ntuple_flow(nic, &rule->fs, rule->context, channels, &flow);
 
 	return ret ?: qhca_cmd_exec(nic->dev, &cmd, &mbox, &rule->number);
 }
@@ -211,17 +48,18 @@ static void qhca_ntuple_del(struct qhca_nic *nic, struct qhca_ntuple *rule)
 /**
  * qhca_ntuple_apply - give the rules to the device that it does not have
  * @nic: the port
+ * @channels: so many receive queues exist
  *
  * Context: process, RTNL.
  */
-void qhca_ntuple_apply(struct qhca_nic *nic)
+void qhca_ntuple_apply(struct qhca_nic *nic, unsigned int channels)
 {
 	struct qhca_ntuple *rule;
 
 	list_for_each_entry(rule, &nic->ntuple, node)
-		if (!rule->number && qhca_ntuple_create(nic, rule))
-			netdev_warn(nic->netdev, "the device refuses rule %u\n",
-				    rule->fs.location);
+		if (!rule->number && qhca_ntuple_create(nic, rule, channels) &&
+		    !qhca_is_dead(nic->dev))
+			netdev_warn(nic->netdev, "rule %u is not in force\n", rule->fs.location);
 }
 
 /**
@@ -289,6 +127,26 @@ bool qhca_ntuple_uses(const struct qhca_nic *nic, u32 context)
 	return false;
 }
 
+/**
+ * qhca_ntuple_forget - delete the rules that name an RSS context
+ * @nic: the port
+ * @context: its number
+ *
+ * Context: process, RTNL.
+ */
+void qhca_ntuple_forget(struct qhca_nic *nic, u32 context)
+{
+	struct qhca_ntuple *rule, *next;
+
+	list_for_each_entry_safe(rule, next, &nic->ntuple, node) {
+		if (!(rule->fs.flow_type & FLOW_RSS) || rule->context != context)
+			continue;
+		netdev_warn(nic->netdev, "rule %u is lost with its RSS context\n",
+			    rule->fs.location);
+		qhca_ntuple_del(nic, rule);
+	}
+}
+
 static struct qhca_ntuple *qhca_ntuple_find(struct qhca_nic *nic, u32 location)
 {
 	struct qhca_ntuple *rule;
@@ -324,15 +182,20 @@ static int qhca_ntuple_insert(struct qhca_nic *nic, const struct ethtool_rxnfc *
 	rule->fs = info->fs;
 	if (rule->fs.flow_type & FLOW_RSS)
 		rule->context = info->rss_context;
-	ret = nic->chans ? qhca_ntuple_create(nic, rule) : qhca_ntuple_flow(nic, rule, &flow);
+	old = qhca_ntuple_find(nic, info->fs.location);
+	rule->number = old ? old->number : 0;
+	ret = nic->chans ? qhca_ntuple_create(nic, rule, nic->params.channels) :
+			   qhca_ntuple_flow(nic, &rule->fs, rule->context,
+					    nic->params.channels, &flow);
 	if (ret) {
 		kfree(rule);
 		return ret;
 	}
-	old = qhca_ntuple_find(nic, info->fs.location);
-	if (old)
-		qhca_ntuple_del(nic, old);
 	qhca_ntuple_list(nic, rule);
+	if (old) {
+		list_del(&old->node);
+		kfree(old);
+	}
 	return 0;
 }
 

@@ -33,8 +33,11 @@ static void qhca_rss_get(const struct qhca_nic *nic, unsigned int channels, stru
 	qhca_rss_default(channels, rss);
 }
 
-/* A table of the administrator's may name channels that the device lost in a reset. */
-static void qhca_rss_fit(struct qhca_nic *nic, unsigned int channels, struct qhca_rss *rss)
+/*
+ * A table of the administrator's may name channels that the device lost in a reset. Returns true if
+ * it has changed.
+ */
+static bool qhca_rss_fit(struct qhca_nic *nic, unsigned int channels, struct qhca_rss *rss)
 {
 	bool lost = false;
 	unsigned int i;
@@ -45,24 +48,63 @@ static void qhca_rss_fit(struct qhca_nic *nic, unsigned int channels, struct qhc
 	}
 	if (lost)
 		netdev_warn(nic->netdev, "fewer channels, so the RSS table has changed\n");
+	return lost;
+}
+
+#ifdef QHCA_HAVE_RXFH_CONTEXT		/* 6.13 */
+/* Let the ethtool core show the table of a context that has changed. */
+static void qhca_rss_show(struct qhca_nic *nic, u32 number)
+{
+	struct ethtool_netdev_state *state = nic->netdev->ethtool;
+	struct ethtool_rxfh_context *ctx;
+	unsigned int i;
+
+	mutex_lock(&state->rss_lock);
+	ctx = xa_load(&state->rss_ctx, number);
+	for (i = 0; ctx && i < QHCA_RSS_ENTRIES; i++)
+		ethtool_rxfh_context_indir(ctx)[i] = nic->context[number - 1].rss.queue[i];
+	mutex_unlock(&state->rss_lock);
+}
+
+/* The device does not want a context any more, so it is gone, and so are the rules for it. */
+static void qhca_rss_lose(struct qhca_nic *nic, u32 number)
+{
+	struct qhca_rss_context none = {};
+
+	qhca_ntuple_forget(nic, number);
+	nic->context[number - 1] = none;
+	/* If the device had it before. */
+	qhca_rss_set(nic, number, 0, &none.rss);
+	ethtool_rxfh_context_lost(nic->netdev, number);
 }
 
 /* Give the further contexts to the device, with the tables that the ethtool core shows. */
 static int qhca_rss_apply_contexts(struct qhca_nic *nic, unsigned int channels)
 {
 	unsigned int i;
-	int ret = 0;
+	int ret;
 
-	for (i = 0; i < QHCA_RSS_CONTEXTS && !ret; i++) {
+	for (i = 0; i < QHCA_RSS_CONTEXTS; i++) {
 		struct qhca_rss_context *context = &nic->context[i];
 
 		if (!context->types)
 			continue;
-		qhca_rss_fit(nic, channels, &context->rss);
+		if (qhca_rss_fit(nic, channels, &context->rss))
+			qhca_rss_show(nic, i + 1);
 		ret = qhca_rss_set(nic, i + 1, context->types, &context->rss);
+		if (ret && qhca_is_dead(nic->dev))
+			return ret;
+		if (ret)
+			qhca_rss_lose(nic, i + 1);
 	}
-	return ret;
+	return 0;
 }
+#else
+static int qhca_rss_apply_contexts(struct qhca_nic *nic, unsigned int channels)
+{
+	return 0;
+}
+#endif
 
 /**
  * qhca_rss_apply - spread received frames, but those that rules are for
@@ -84,7 +126,7 @@ int qhca_rss_apply(struct qhca_nic *nic, unsigned int channels)
 	if (!ret)
 		ret = qhca_rss_apply_contexts(nic, channels);
 	if (!ret)
-		qhca_ntuple_apply(nic);
+		qhca_ntuple_apply(nic, channels);
 	return ret;
 }
 
