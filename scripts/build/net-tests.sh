@@ -26,7 +26,7 @@ done
 SOURCES=(tools/testing/selftests/drivers/net tools/testing/selftests/net/lib
 	tools/testing/selftests/net/lib.sh tools/testing/selftests/net/forwarding/lib.sh
 	tools/testing/selftests/kselftest tools/testing/selftests/kselftest.h
-	tools/net/ynl Documentation/netlink)
+	tools/net/ynl Documentation/netlink include/uapi/linux)
 # What there is for other drivers, or would be tests of the kernel alone.
 OTHERS=(bonding dsa microchip mlxsw netconsole netdevsim ocelot team virtio_net)
 
@@ -70,15 +70,30 @@ fetch_source()
 		"${SOURCES[@]/#/linux-source-*/}"
 }
 
-# One by one: the kernel's Makefiles want the headers of a whole tree. Older kernels lack some.
+# One by one: the kernel's Makefiles want the headers of a whole tree. Older kernels lack some, and
+# the code that theirs generates for netlink.
 compile()
 {
 	# shellcheck disable=SC2016 # expands inside
 	"$QHCA_TOP/scripts/build/buildroot.sh" --extra -- sh -ec '
 		cd "$1/src/tools/testing/selftests"
-		for source in net/lib/*.c drivers/net/*.c drivers/net/hw/*.bpf.c; do
+		ynl=../../net/ynl uapi=../../../include/uapi
+		# It looks for the root of a tree, and need not check the specifications.
+		touch "$1/src/MAINTAINERS"
+		mkdir "$1/python"
+		echo "def validate(*args): pass" >"$1/python/jsonschema.py"
+		make -s -C $ynl/lib ynl.a && PYTHONPATH="$1/python" \
+			make -s -C $ynl/generated ethtool-user.h ethtool-user.o || echo "no netlink"
+		guard() { echo "-D$1 -include $uapi/linux/$2"; }
+		for source in net/lib/*.c drivers/net/*.c drivers/net/hw/*.bpf.c \
+			drivers/net/hw/toeplitz.c; do
 			case $source in
 			*"*"*) ;;
+			*/toeplitz.c) gcc -O2 -w -I. -Inet/lib -I$ynl/lib -I$ynl/generated \
+				-idirafter $uapi $(guard _LINUX_ETHTOOL_H ethtool.h) \
+				$(guard _LINUX_ETHTOOL_NETLINK_H_ ethtool_netlink.h) \
+				"$source" $ynl/generated/ethtool-user.o $ynl/lib/ynl.a -o "${source%.c}" ||
+				echo "no ${source%.c}" ;;
 			*.bpf.c) clang -O2 -g -target bpf -I"$1/bpf/usr/include" \
 				-I/usr/include/x86_64-linux-gnu -c "$source" -o "${source%.c}.o" ||
 				echo "no ${source%.c}.o" ;;
