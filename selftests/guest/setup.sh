@@ -69,7 +69,8 @@ install_provider()
 {
 	local root=${2:-}
 	[ -d "$DIR/$1" ] || { echo "setup: no $1 in the payload" >&2; return; }
-	cp "$DIR/$1"/libqhca-rdmav*.so "$root"/usr/lib/*-linux-gnu/libibverbs/
+	# A new file: programs that run have the one before mapped.
+	cp --remove-destination "$DIR/$1"/libqhca-rdmav*.so "$root"/usr/lib/*-linux-gnu/libibverbs/
 	mkdir -p "$root/etc/libibverbs.d"
 	cp "$DIR/$1/qhca.driver" "$root/etc/libibverbs.d/"
 }
