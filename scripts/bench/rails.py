@@ -22,7 +22,7 @@ def read(path):
         for row in csv.DictReader(file):
             name, now = f'{row["machine"]}/{row["rail"]}', float(row['seconds'])
             if row['what']:
-                happened.append((now, f'{name}: {row["what"]}'))
+                happened.append((now, f'{name}: {row["what"]}' if row['rail'] else row['what']))
             if not row['tx_bytes']:     # not plugged in
                 before.pop(name, None)
                 continue

@@ -12,11 +12,11 @@ import time
 import types
 import unittest
 
-from vmlib import machine, schedule
+from vmlib import build, machine, schedule
 
 
 def entries(text, roles='ab', hcas=2):
-    return schedule.parse(text, roles, hcas)
+    return schedule.parse(text, roles, hcas).entries
 
 
 class Language(unittest.TestCase):
@@ -37,6 +37,8 @@ class Language(unittest.TestCase):
                 'none': ('qom-set', {'property': 'faults', 'value': ''}),
                 'link up': ('set_link', {'up': True}),
                 'fatal': ('qom-set', {'property': 'inject-fatal', 'value': True}),
+                'unplug': ('device_del', {}),
+                'plug': ('plug', {}),
         }.items():
             self.assertEqual(entries(f'1s a/0: {what}')[0].commands, (name, arguments))
 
@@ -48,6 +50,27 @@ class Language(unittest.TestCase):
         self.assertNotEqual(drawn(3), drawn(4))
         self.assertTrue(all(1 <= delay <= 3 for delay in drawn(3)))
         self.assertGreater(len(set(drawn(3))), 5)
+
+    def test_start(self):
+        """Bare times count from the event that the schedule starts with."""
+        found = schedule.parse('1s a/0: none\nstart go\n2s a/0: none\nready a/0: none\n'
+                               'expect a/0 1s..2s >= 50% of 0s..1s: x', 'a', 1)
+        self.assertEqual([(one.event, one.delay) for one in found.entries],
+                         [('ready', 1), ('go', 2), ('ready', 0)])
+        self.assertEqual((found.start, len(found.expectations)), ('go', 1))
+        for line in 'expect', 'expect a/0', 'start', 'start 2s', 'start Go':
+            with self.assertRaisesRegex(schedule.BadSchedule, 'line 1: not', msg=line):
+                entries(line)
+
+    def test_scenarios(self):
+        """Each is for two adapters, says where it comes from and what it expects."""
+        for name in sorted(os.listdir(os.path.join(build.TOP, 'selftests/scenarios'))):
+            path = schedule.scenario(name.removesuffix('.faults'))
+            found = schedule.read(path, 'a', 2)
+            self.assertTrue(found.entries and found.expectations, msg=name)
+            self.assertEqual(found.start, schedule.CARRYING, msg=name)
+        with self.assertRaisesRegex(schedule.BadSchedule, 'flop is none of dark, .*flap'):
+            schedule.scenario('flop')
 
     def test_nonsense(self):
         for line in ('2s a/0', '2s a/0:', '2 a/0: none', 'a/0: none', '2s a: none', '-1s a/0: none',
@@ -73,25 +96,34 @@ class Language(unittest.TestCase):
 class Machine:
     """Answers as a session does, and keeps what it was asked."""
 
-    def __init__(self, role, refuses=''):
+    def __init__(self, role, refuses='', speed=0):
         self.role, self.refuses, self.asked = role, refuses, []
+        self.count, self.speed = 0, speed
         self.ready, self.status, self.player = True, None, None
         self.nics = [machine.Nic('qhca', n, 0, 1, 'user') for n in range(2)]
 
     def command(self, text):
         asked = json.loads(text)
         if asked['execute'] == 'qom-get':
-            return json.dumps({'return': {'tx_bytes': 7, 'rx_bytes': 8, 'retransmit': 9}})
+            self.count += self.speed
+            return json.dumps({'return': {'tx_bytes': 7 + self.count, 'rx_bytes': 8,
+                                          'retransmit': 9}})
         self.asked.append((time.monotonic(), asked['execute'], asked['arguments']))
         if self.refuses and self.refuses in text:
             return json.dumps({'error': {'desc': 'no such word'}})
         return '{"return": {}}'
 
+    def plug(self, nic):
+        """The guest takes its time."""
+        self.asked.append((time.monotonic(), 'plug', nic.index))
+        slow = len(self.asked) < 5
+        return '{"error": {"desc": "Duplicate device ID"}}' if slow else '{"return": {}}'
+
 
 class Playing(unittest.TestCase):
     def play(self, text, seconds, *machines, report=None, act=lambda player: None):
         said = io.StringIO()
-        player = schedule.Player(entries(text), machines, report)
+        player = schedule.Player(schedule.parse(text, 'ab', 2), machines, report)
         with contextlib.redirect_stderr(said):
             with player:
                 time.sleep(0.05)
@@ -128,19 +160,51 @@ class Playing(unittest.TestCase):
         self.assertTrue(player.failed)
         self.assertIn('a/0: tx dorp: no such word', said)
 
+    def test_plug(self):
+        """It waits until the guest has let the adapter go; that of a server cannot go."""
+        one = Machine('a')
+        text = '1ms a/1: port ce=1%\n2ms a/1: unplug\n3ms a/1: plug'
+        player, _ = self.play(text, 0.3, one)
+        rules = ('qom-set', {'path': '/machine/peripheral/qhca1', 'property': 'faults',
+                             'value': 'port ce=1%'})
+        self.assertEqual([(name, what) for _, name, what in one.asked],
+                         [rules, ('device_del', {'id': 'qhca1'})] + 3 * [('plug', 1)] + [rules])
+        self.assertFalse(player.failed)
+        plan = schedule.parse(text, 'ab', 2)
+        self.assertEqual([schedule.plugs(plan, role) for role in 'ab'], [True, False])
+        one = Machine('a')
+        one.nics[1].socket = 'x'
+        player, said = self.play('1ms a/1: unplug', 0.1, one)
+        self.assertTrue(player.failed and not one.asked)
+        self.assertIn('stays plugged in', said)
+
     def test_report(self):
         with tempfile.TemporaryDirectory() as top:
             path = os.path.join(top, 'report.csv')
             self.play('10ms a/1: none', 0.4, Machine('a'), Machine('b'), report=path)
             with open(path, encoding='utf-8', newline='') as file:
                 rows = list(csv.DictReader(file))
-        self.assertEqual([row['what'] for row in rows if row['what']], ['none'])
+        self.assertEqual([row['what'] for row in rows if row['what']], ['none', 'end'])
         moved = [row for row in rows if row['tx_bytes']]
         self.assertEqual({(row['machine'], row['rail']) for row in moved},
                          {('a', '0'), ('a', '1'), ('b', '0'), ('b', '1')})
         self.assertEqual((moved[0]['tx_bytes'], moved[0]['rx_bytes'], moved[0]['retransmit']),
                          ('7', '8', '9'))
         self.assertGreaterEqual(len(moved), 8)
+
+    def test_carrying(self):
+        """It happens when all adapters of machine a have moved data, with or without a report."""
+        text = 'carrying a/1: fatal'
+        for speed, times in ((schedule.ENOUGH, 1), (0, 0)):
+            one = Machine('a', speed=speed)
+            self.play(text, 0.8, one, Machine('b'))
+            self.assertEqual(len(one.asked), times)
+        with tempfile.TemporaryDirectory() as top:
+            path = os.path.join(top, 'report.csv')
+            self.play(text, 0.8, Machine('a', speed=schedule.ENOUGH), report=path)
+            with open(path, encoding='utf-8', newline='') as file:
+                said = [row['what'] for row in csv.DictReader(file) if row['what']]
+        self.assertEqual(sorted(said), ['end', 'event carrying', 'fatal'])
 
 
 class Events(unittest.TestCase):

@@ -7,7 +7,8 @@
 # The tests of another project: run COMMAND in a virtual machine with the device. It starts
 # in the directory that this is called in, which the machine has, to read and to write.
 # The exit status is the command's; 124 timeout, 125 the machine died, 123 the kernel
-# complained. CI systems give their settings as variables:
+# complained. With --scenario NAME something happens to the two adapters of the machine, and the
+# status is that of the verdict, 0 or 1. CI systems give their settings as variables:
 #
 #   QHCA_RUN       the command, as shell text
 #   QHCA_PACKAGES  packages of Debian's that it needs, besides compilers and rdma-core

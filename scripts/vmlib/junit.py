@@ -35,5 +35,15 @@ class Suite(results.Report):
                                                f'{planned} tests were planned, {ran} ran'))
 
 
-def write(path, sessions):
-    results.write_junit(path, [Suite(session) for session in sessions])
+class Scenario(results.Report):
+    """The verdicts on the command, each in words."""
+
+    def __init__(self, verdicts):
+        super().__init__('scenario', 0)
+        self.results = [results.Result('passed' if one.good else 'failed', '',
+                                       one.text.partition(':')[0], one.text) for one in verdicts]
+
+
+def write(path, sessions, verdicts=()):
+    results.write_junit(path, [Suite(session) for session in sessions] +
+                        ([Scenario(verdicts)] if verdicts else []))

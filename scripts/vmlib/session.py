@@ -170,7 +170,7 @@ class Session:
             if word == 'event':
                 return self._event(rest)
             if word == 'plug':
-                return self._plug(requests.adapter(rest, self.nics))
+                return self.plug(requests.adapter(rest, self.nics))
             if word == 'server':
                 return self._life_of_server(rest)
             if word == 'snapshot':
@@ -195,7 +195,7 @@ class Session:
             return qmp.execute(self.servers[for_server[1]].control, for_server[0])
         return qmp.execute(self._qmp(), text)
 
-    def _plug(self, nic):
+    def plug(self, nic):
         """The adapter again; that of a server at another port, for the one before is there yet."""
         number = self.plugged + 1 if nic.socket else 0
         reply = qmp.execute(self._qmp(), json.dumps(

@@ -103,6 +103,7 @@ job()
 		return 0
 	fi
 	[ $rc = 0 ] || return $rc
+	[ "$QHCA_REPLUG" != 1 ] || /opt/qhca/guest/replug.sh 3>&- &
 	echo ready >&3
 	( cd "$WHERE" && exec bash /opt/qhca/job/cmd ) 3>&-
 }
