@@ -30,6 +30,7 @@ life           | one  | check full       |          | life
 rails          | one  | check full       |          | rails 1200 --hcas 2
 rails-8        | one  | full             | variants | rails 1800 --hcas 8 --smp 4 --mem 4G
 rails-server   | one  | full             | server   | rails 1200 --server --hcas 2
+scenarios      | one  | check full       |          | scenarios
 unplug         | one  | full             | variants | unplug
 vm             | one  | full             | launcher | check_vm options
 lab            | pair | full             | launcher | check_vm lab
@@ -253,6 +254,9 @@ one_guest()
 
 # rails LIMIT OPTION…: a machine with several adapters, to which rails.sh lets things happen.
 rails() { one_guest "$@" --faults "$QHCA_TOP/selftests/guest/rails.faults" -- rails; }
+
+# What happens to two adapters, and whether the verdict on a program is right.
+scenarios() { "$QHCA_TOP/scripts/check/scenarios.sh" ${FULL:+--full}; }
 
 # other_kernel NAME: what the driver and a kernel have to do with each other.
 other_kernel()
