@@ -142,7 +142,7 @@ static void meet_held(struct qhca_engine *e, const struct vhca_mr *mr,
 }
 
 bool vhca_mr_run(struct qhca_engine *e, const struct vhca_mr *mr,
-                 uint64_t addr, size_t *len, uint64_t *at)
+                 uint64_t addr, size_t *len, bool write, uint64_t *at)
 {
     switch (mr->type) {
     case QHCA_MR_NULL:
@@ -151,7 +151,7 @@ bool vhca_mr_run(struct qhca_engine *e, const struct vhca_mr *mr,
         *at = addr;
         return true;
     case QHCA_MR_ODP:
-        return vhca_pages_run(e, mr, mem_offset(mr, addr), len, at);
+        return vhca_pages_run(e, mr, mem_offset(mr, addr), len, write, at);
     default:
         *at = vhca_mem_run(&mr->mem, mem_offset(mr, addr), len);
         return true;

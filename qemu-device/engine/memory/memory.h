@@ -159,10 +159,11 @@ enum vhca_mem_result vhca_mr_put(struct qhca_engine *e,
                                  const void *buf, size_t len);
 /*
  * Find the DMA address of the byte at @addr of a region, and reduce @len to how
- * many bytes are contiguous from there on. Returns false if it has none.
+ * many bytes are contiguous from there on. Returns false if it has none, or is
+ * on a page that is absent, or not there to @write to.
  */
 bool vhca_mr_run(struct qhca_engine *e, const struct vhca_mr *mr,
-                 uint64_t addr, size_t *len, uint64_t *at);
+                 uint64_t addr, size_t *len, bool write, uint64_t *at);
 /*
  * Count a write that failed, by its result, which is returned. A caller that
  * writes the first of several packets again does so only then.
@@ -258,9 +259,9 @@ bool vhca_pages_view(struct qhca_engine *e, const struct vhca_mr *mr,
 enum vhca_mem_result vhca_pages_addr(struct qhca_engine *e,
                                      const struct vhca_mr *mr, uint64_t off,
                                      uint64_t *addr);
-/* As vhca_mr_run(), for a byte to be read. */
+/* As vhca_mr_run(); an absent page is noted in e->memory->miss. */
 bool vhca_pages_run(struct qhca_engine *e, const struct vhca_mr *mr,
-                    uint64_t off, size_t *len, uint64_t *at);
+                    uint64_t off, size_t *len, bool write, uint64_t *addr);
 enum vhca_mem_result vhca_pages_probe(struct qhca_engine *e,
                                       const struct vhca_mr *mr, uint64_t off,
                                       uint64_t len);

@@ -78,7 +78,7 @@ void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
 
     for (; len > 0 && o->num; addr += n, len -= n) {
         n = len;
-        if (!vhca_mr_run(e, mr, addr, &n, &at)) {
+        if (!vhca_mr_run(e, mr, addr, &n, false, &at)) {
             return;             /* nothing behind it is touched */
         }
         for (unsigned i = o->num; i-- > 0;) {
@@ -143,7 +143,7 @@ enum vhca_mem_result vhca_order_write(struct qhca_engine *e, uint32_t qpn,
         bool known;
 
         run = len;
-        known = vhca_mr_run(e, mr, addr, &run, &at);
+        known = vhca_mr_run(e, mr, addr, &run, true, &at);
         n = cut(r, at, len);
         if (!vhca_fault_draw(r, 2) || !known || run < n ||
             !hold(e, qpn, at, buf, n)) {

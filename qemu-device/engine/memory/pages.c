@@ -270,12 +270,8 @@ int vhca_do_clear_pages(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 /* ---- use ---- */
 
-/*
- * Return the DMA address of the byte at @off, and reduce *@len to what is in
- * its page; or note in e->memory->miss that the page is missing.
- */
-static bool find_byte(struct qhca_engine *e, const struct vhca_mr *mr,
-                      uint64_t off, size_t *len, bool write, uint64_t *addr)
+bool vhca_pages_run(struct qhca_engine *e, const struct vhca_mr *mr,
+                    uint64_t off, size_t *len, bool write, uint64_t *addr)
 {
     uint8_t shift = mr->pages.shift;
     uint64_t size = 1ull << shift, page = page_at(&mr->pages, off >> shift);
@@ -292,12 +288,6 @@ static bool find_byte(struct qhca_engine *e, const struct vhca_mr *mr,
     return true;
 }
 
-bool vhca_pages_run(struct qhca_engine *e, const struct vhca_mr *mr,
-                    uint64_t off, size_t *len, uint64_t *at)
-{
-    return find_byte(e, mr, off, len, false, at);
-}
-
 enum vhca_mem_result vhca_pages_copy(struct qhca_engine *e,
                                      const struct vhca_mr *mr, uint64_t off,
                                      uint8_t *buf, size_t len, bool write)
@@ -308,7 +298,7 @@ enum vhca_mem_result vhca_pages_copy(struct qhca_engine *e,
 
     for (; len > 0; buf += n, off += n, len -= n) {
         n = len;
-        if (!find_byte(e, mr, off, &n, write, &addr)) {
+        if (!vhca_pages_run(e, mr, off, &n, write, &addr)) {
             return QHCA_MEM_FAULT;
         }
         done = write ? vhca_dma_try_write(e, addr, buf, n) :
@@ -328,7 +318,7 @@ bool vhca_pages_view(struct qhca_engine *e, const struct vhca_mr *mr,
 
     for (; len > 0; off += n, len -= n) {
         n = len;
-        if (!find_byte(e, mr, off, &n, false, &addr) ||
+        if (!vhca_pages_run(e, mr, off, &n, false, &addr) ||
             !vhca_dma_view(e, addr, n, view)) {
             return false;
         }
@@ -342,7 +332,7 @@ enum vhca_mem_result vhca_pages_addr(struct qhca_engine *e,
 {
     size_t n = 1;
 
-    return find_byte(e, mr, off, &n, true, addr) ? QHCA_MEM_OK :
+    return vhca_pages_run(e, mr, off, &n, true, addr) ? QHCA_MEM_OK :
                                                    QHCA_MEM_FAULT;
 }
 
@@ -356,7 +346,7 @@ enum vhca_mem_result vhca_pages_probe(struct qhca_engine *e,
     vhca_spend(e, (unsigned)((len >> mr->pages.shift) / QHCA_UNIT_PAGES));
     for (; len > 0; off += n, len -= n) {
         n = (size_t)len;
-        if (!find_byte(e, mr, off, &n, true, &addr)) {
+        if (!vhca_pages_run(e, mr, off, &n, true, &addr)) {
             return QHCA_MEM_FAULT;
         }
     }

@@ -3,16 +3,16 @@
 
 #define STEP_NS 1000u
 
-struct rc_qp two, two_peer;
+struct rc_qp qp_two, peer_two;
 
-uint8_t *at(uint64_t off)
+uint8_t *spot(uint64_t off)
 {
     return guest_ptr(g, node.mr.addr + off, LEN);
 }
 
 bool is_all(uint64_t off, size_t len, uint8_t value)
 {
-    const uint8_t *p = at(off);
+    const uint8_t *p = spot(off);
 
     for (size_t i = 0; i < len; i++) {
         if (p[i] != value) {
@@ -24,9 +24,9 @@ bool is_all(uint64_t off, size_t len, uint8_t value)
 
 void litmus_clear(void)
 {
-    memset(at(SRC), 0xff, LEN);
-    memset(at(X), 0, LEN);
-    memset(at(Y), 0, LEN);
+    memset(spot(SRC), 0xff, LEN);
+    memset(spot(X), 0, LEN);
+    memset(spot(Y), 0, LEN);
 }
 
 void put_op(struct rc_qp *q, uint8_t opcode, uint64_t from, uint64_t to,
@@ -43,7 +43,7 @@ void put_write(struct rc_qp *q, uint64_t to, uint32_t len)
     put_op(q, QHCA_WR_RDMA_WRITE, SRC, to, len);
 }
 
-void step(void)
+void pass_time(void)
 {
     let_pass(STEP_NS, 1000);
 }
@@ -58,13 +58,13 @@ void ring_done(struct rc_qp *q, struct gcq *cq, unsigned n)
             CHECK_EQ(c.status, QHCA_WC_SUCCESS);
             n--;
         } else {
-            step();
+            pass_time();
         }
     }
     CHECK_EQ(n, 0);
 }
 
-void drain(struct gcq *cq)
+void drain_cq(struct gcq *cq)
 {
     struct qhca_cqe c;
 
@@ -79,7 +79,7 @@ void start_litmus(bool frames)
 
     start_limited(0, 0, &o);
     g->e->cfg.frames = frames;
-    two = rc_create(&node, &o);
-    two_peer = rc_create(&node, &o);
-    rc_connect(&two, &two_peer);
+    qp_two = rc_create(&node, &o);
+    peer_two = rc_create(&node, &o);
+    rc_connect(&qp_two, &peer_two);
 }

@@ -15,12 +15,12 @@
 #define LEN     200u
 
 /* The connection beside that of @qp and @peer. */
-extern struct rc_qp two, two_peer;
+extern struct rc_qp qp_two, peer_two;
 
 /* Both connections; @frames: packets do not cross. */
 void start_litmus(bool frames);
 /* The bytes at @off. */
-uint8_t *at(uint64_t off);
+uint8_t *spot(uint64_t off);
 /* Whether @len bytes at @off are all @value. */
 bool is_all(uint64_t off, size_t len, uint8_t value);
 /* Ones at SRC, zeroes at X and Y. */
@@ -31,10 +31,10 @@ void put_op(struct rc_qp *q, uint8_t opcode, uint64_t from, uint64_t to,
 /* A WRITE of ones. */
 void put_write(struct rc_qp *q, uint64_t to, uint32_t len);
 /* Lets a little time pass. */
-void step(void);
+void pass_time(void);
 /* Rings, and waits for @n CQEs of success. */
 void ring_done(struct rc_qp *q, struct gcq *cq, unsigned n);
 /* Polls until there is no CQE; all must be of success. */
-void drain(struct gcq *cq);
+void drain_cq(struct gcq *cq);
 
 #endif /* QHCA_TESTS_LITMUS_H */

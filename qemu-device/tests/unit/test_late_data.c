@@ -14,7 +14,7 @@ static void test_within(void)
         rc_ring(&qp);
         let_pass(5001, 100);
         CHECK(is_all(X, LEN, 0xff));
-        drain(&qp.scq);
+        drain_cq(&qp.scq);
     }
     CHECK_EQ(g->deadline, UINT64_MAX);
 }
@@ -29,14 +29,14 @@ static void test_saved(void)
     for (unsigned seed = 1; seed <= 20; seed++) {
         litmus_clear();
         put_write(&qp, X, LEN);
-        put_op(&two, QHCA_WR_RDMA_READ, Y, X, LEN);
+        put_op(&qp_two, QHCA_WR_RDMA_READ, Y, X, LEN);
         rc_ring(&qp);
-        rc_ring(&two);
+        rc_ring(&qp_two);
         state = snapshot_save(g, &len);
         CHECK(is_all(X, LEN, 0xff));
         CHECK(snapshot_load(g, state, len));
         ring_done(&qp, &qp.scq, 1);
-        ring_done(&two, &two.scq, 1);
+        ring_done(&qp_two, &qp_two.scq, 1);
         CHECK(is_all(Y, LEN, 0xff));
     }
 }
@@ -47,12 +47,12 @@ static void test_reset(void)
     start_litmus(false);
     guest_set_faults(g, "port order=adversarial");
     put_write(&qp, X, 2000);
-    put_op(&two, QHCA_WR_RDMA_READ, Y, SRC, LEN);
-    rc_ring(&two);
+    put_op(&qp_two, QHCA_WR_RDMA_READ, Y, SRC, LEN);
+    rc_ring(&qp_two);
     rc_ring(&qp);
     CHECK(g->e->memory->order.num && g->deadline != UINT64_MAX);
     qhca_engine_reset(g->e, *g->clock);
-    memset(at(X), 0, LEN);
+    memset(spot(X), 0, LEN);
     CHECK_EQ(g->e->memory->order.num, 0);
     let_pass(1000000, 1000);
     CHECK(is_all(X, LEN, 0));

@@ -28,10 +28,10 @@ static void put_flush(struct rc_qp *q, uint64_t off, uint32_t len)
 static void ring_until(struct rc_qp *q, uint64_t off)
 {
     rc_ring(q);
-    for (unsigned i = 0; i < 1000 && !*at(off); i++) {
-        step();
+    for (unsigned i = 0; i < 1000 && !*spot(off); i++) {
+        pass_time();
     }
-    CHECK(*at(off));
+    CHECK(*spot(off));
 }
 
 /* ---- the tests: each returns whether it has seen the odd outcome ---- */
@@ -62,7 +62,7 @@ static bool torn(void)
         if (!is_all(X, 8, 0) && !is_all(X, 8, 0xff)) {
             return true;
         }
-        step();
+        pass_time();
     }
     return false;
 }
@@ -76,7 +76,7 @@ static bool torn_store(void)
         if (!is_all(X, 8, 0) && !is_all(X, 8, 0xff)) {
             return true;
         }
-        step();
+        pass_time();
     }
     return false;
 }
@@ -112,11 +112,11 @@ static bool then_imm(void)
 /* WRITE x on one connection; when it is complete, SEND on another. */
 static bool then_other_send(void)
 {
-    rc_recv(&two_peer, 1, Y, LEN);
+    rc_recv(&peer_two, 1, Y, LEN);
     put_write(&qp, X, LEN);
     ring_done(&qp, &qp.scq, 1);
-    put_op(&two, QHCA_WR_SEND, SRC, 0, LEN);
-    ring_done(&two, &two_peer.rcq, 1);
+    put_op(&qp_two, QHCA_WR_SEND, SRC, 0, LEN);
+    ring_done(&qp_two, &peer_two.rcq, 1);
     return !is_all(X, LEN, 0xff);
 }
 
@@ -185,9 +185,9 @@ static bool read_torn(void)
 {
     put_op(&qp, QHCA_WR_RDMA_READ, Y, X, LEN);
     rc_ring(&qp);
-    memset(at(X), 0xff, LEN);
+    memset(spot(X), 0xff, LEN);
     ring_done(&qp, &qp.scq, 1);
-    return *at(Y) == 0xff && !at(Y)[LEN - 1];
+    return *spot(Y) == 0xff && !spot(Y)[LEN - 1];
 }
 
 /* WRITE x; READ x. The READ gets what was there before. */
@@ -204,8 +204,8 @@ static bool other_read(void)
 {
     put_write(&qp, X, LEN);
     ring_done(&qp, &qp.scq, 1);
-    put_op(&two, QHCA_WR_RDMA_READ, Y, X, LEN);
-    ring_done(&two, &two.scq, 1);
+    put_op(&qp_two, QHCA_WR_RDMA_READ, Y, X, LEN);
+    ring_done(&qp_two, &qp_two.scq, 1);
     return !is_all(Y, LEN, 0xff);
 }
 
@@ -227,7 +227,7 @@ static bool after_command(void)
     put_write(&qp, X, LEN);
     ring_done(&qp, &qp.scq, 1);
     CHECK_EQ(guest_cmd(g, &nop, NULL), QHCA_OK);
-    memset(at(X), 0, LEN);
+    memset(spot(X), 0, LEN);
     let_pass(1000000, 1000);
     return !is_all(X, LEN, 0);
 }
@@ -268,10 +268,10 @@ static bool run_once(const struct litmus *t)
     litmus_clear();
     odd = t->odd();
     let_pass(1000000, 1000);
-    drain(&qp.scq);
-    drain(&peer.rcq);
-    drain(&two.scq);
-    drain(&two_peer.rcq);
+    drain_cq(&qp.scq);
+    drain_cq(&peer.rcq);
+    drain_cq(&qp_two.scq);
+    drain_cq(&peer_two.rcq);
     return odd;
 }
 

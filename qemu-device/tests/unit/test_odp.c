@@ -3,6 +3,8 @@
  * qhca engine tests: regions without pages: every access waits for the driver
  * to provide them, on each side of each kind of message.
  */
+#include <stdio.h>
+
 #include "harness/fixture.h"
 #include "harness/odp.h"
 #include "harness/snapshot.h"
@@ -177,6 +179,27 @@ static void read_only(void)
     CHECK_EQ(le64toh(f.num), 1);
     odp_run(&odp, &node);
     rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
+}
+
+/* That is so as well if some of the data would be written later. */
+static void read_only_late(void)
+{
+    struct qhca_page_fault f;
+    struct rc_wr wr;
+    char rule[60];
+
+    for (unsigned seed = 1; seed <= 20; seed++) {
+        start_odp(&RC_OPTS);
+        odp_set(&odp, 0, odp.num, QHCA_PAGE_READ);
+        snprintf(rule, sizeof(rule), "seed=%u\nport order=adversarial", seed);
+        guest_set_faults(g, rule);
+        wr = message(QHCA_WR_RDMA_WRITE, 8, REMOTE);
+        rc_post(&qp, &wr);
+        guest_run(g);
+        CHECK(odp_fault(g, peer.qpn, QHCA_PAGE_REQUEST, &f));
+        odp_run(&odp, &node);
+        rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
+    }
 }
 
 /* ---- the driver denies a page ---- */
@@ -361,6 +384,7 @@ static const struct test tests[] = {
     { "a page fault costs one RNR NAK and no retry", few_retries },
     { "atomics", atomics },
     { "a page that can only be read", read_only },
+    { "such a page, and data that come late", read_only_late },
     { "the driver denies a page", denied },
     { "a fault that nobody answers is reported again", unanswered },
     { "pages that come without an answer", found_without_answer },

@@ -57,14 +57,14 @@ STEPS = {
         (ENGINE + 'link/in.c', 'count_taken(e, qp, p->opcode, p->tclass, p->num_psn, len)',
          'vhca_trace_rx(e, qp->qpn, p->opcode, p->psn)'),
         (ENGINE + 'responder/message.c', 'mr = vhca_mr_find(e, &qp->user, s->rkey, va',
-         'result = vhca_mr_write(e, mr, va')],
+         'result = vhca_mr_write(e, qp->qpn, mr, va')],
         'The packet is in sequence, its ICRC is right, and it comes from the peer of this QP. '
         'The responder finds the region by the remote key, checks address, length and rights, '
         'and writes. The program on this side is not told.'),
     'rx-send': (B, B, 'take a receive WQE, write to memory', [
         (ENGINE + 'rq/recv.c', 'if (qp->rq.ci == qp->rq.pi && !vhca_rq_look(',
          'return vhca_rwr_fetch(e, &qp->rq, qp->rq.ci'),
-        (ENGINE + 'responder/message.c', 'scattered = vhca_scatter(e, vhca_recv_user(qp)',
+        (ENGINE + 'responder/message.c', 'scattered = vhca_scatter(e, qp->qpn, vhca_recv_user(qp)',
          'return unless_many(p, scattered ==')],
         'A SEND takes the oldest receive WQE. Without one the answer would be *receiver not '
         'ready*.'),
