@@ -28,6 +28,7 @@ consumers      | one  | check full       |          | consumers_alone
 hostile        | one  | check full       | variants | hostile
 life           | one  | check full       |          | life
 rails          | one  | check full       |          | rails 1200 --hcas 2
+disorder       | one  | full             | variants | disorder
 rails-8        | one  | full             | variants | rails 1800 --hcas 8 --smp 4 --mem 4G
 rails-server   | one  | full             | server   | rails 1200 --server --hcas 2
 scenarios      | one  | check full       |          | scenarios
@@ -257,6 +258,14 @@ rails() { one_guest "$@" --faults "$QHCA_TOP/selftests/guest/rails.faults" -- ra
 
 # What happens to two adapters, and whether the verdict on a program is right.
 scenarios() { "$QHCA_TOP/scripts/check/scenarios.sh" ${FULL:+--full}; }
+
+# Consumers that rely on nothing but what the specification grants, as faults.rst says.
+disorder()
+{
+	# shellcheck disable=SC2086 # a list of options
+	"$QHCA_TOP/scripts/vm" run --strict --timeout 1600 --fault 'port order=adversarial' $VMFLAGS -- \
+		/opt/qhca/guest/consumers.sh nvme nfs iser srp p9 libfabric qperf rsockets
+}
 
 # other_kernel NAME: what the driver and a kernel have to do with each other.
 other_kernel()

@@ -41,6 +41,7 @@ struct qhca_engine {
     uint8_t fatal;              /* enum qhca_fatal */
     uint8_t fault_points;       /* points with fault rules, a bit each */
     bool inside;                /* an entry point or a neighbour is running */
+    bool late_data;             /* some are held back, see memory/order.c */
     struct vhca_pace slice;     /* units until the main loop has its turn */
     struct vhca_pace share;     /* units the operator allows */
     uint32_t table_blocks;      /* block addresses held, of MAX_TABLE_BLOCKS */

@@ -136,7 +136,7 @@ static enum vhca_mem_result result_of(bool done)
 static void meet_held(struct qhca_engine *e, const struct vhca_mr *mr,
                       uint64_t addr, size_t len)
 {
-    if (__builtin_expect(e->memory->order.num, 0)) {
+    if (__builtin_expect(e->late_data, 0)) {
         vhca_order_meet(e, mr, addr, len);
     }
 }
@@ -204,7 +204,7 @@ enum vhca_mem_result vhca_mr_write(struct qhca_engine *e, uint32_t qpn,
     mr = resolve(mr, &addr);
     VHCA_ASSERT(covers(mr, addr, len));
     meet_held(e, mr, addr, len);
-    return e->faults->disorder && len ?
+    return vhca_faults_at(e, QHCA_FAULT_PORT) && e->faults->disorder ?
            vhca_order_write(e, qpn, mr, addr, buf, len) :
            vhca_mr_put(e, mr, addr, buf, len);
 }

@@ -306,7 +306,7 @@ void vhca_order_place(struct qhca_engine *e, uint32_t qpn);
  */
 static inline void vhca_order_finish(struct qhca_engine *e, uint32_t qpn)
 {
-    if (__builtin_expect(e->memory->order.num, 0)) {
+    if (__builtin_expect(e->late_data, 0)) {
         vhca_order_place(e, qpn);
     }
 }

@@ -26,7 +26,7 @@ static void place(struct qhca_engine *e, unsigned i)
     }
 }
 
-/* Set the timer for the piece that is due next. */
+/* Set the timer for the piece that is due next, after some came or went. */
 static void wait(struct qhca_engine *e)
 {
     struct vhca_order *o = &e->memory->order;
@@ -35,6 +35,7 @@ static void wait(struct qhca_engine *e)
     for (unsigned i = 0; i < o->num; i++) {
         next = MIN_OF(next, held(e)[i].due);
     }
+    e->late_data = o->num;
     if (o->num) {
         vhca_timer_set(e, &o->timer, next);
     } else {
@@ -73,13 +74,14 @@ void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
                      uint64_t addr, size_t len)
 {
     struct vhca_order *o = &e->memory->order;
+    unsigned before = o->num;
     uint64_t at;
     size_t n;
 
     for (; len > 0 && o->num; addr += n, len -= n) {
         n = len;
         if (!vhca_mr_run(e, mr, addr, &n, false, &at)) {
-            return;             /* nothing behind it is touched */
+            break;              /* nothing behind it is touched */
         }
         for (unsigned i = o->num; i-- > 0;) {
             if (held(e)[i].addr < at + n &&
@@ -87,6 +89,9 @@ void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
                 place(e, i);
             }
         }
+    }
+    if (o->num != before) {
+        wait(e);
     }
 }
 
