@@ -86,6 +86,7 @@ oci            | one  | full             |          | oci
 example        | one  | full             |          | example
 conformance    | all  | check full       |          | conformance
 cluster-random | all  | full             |          | cluster_random
+cluster-captures-drawn | one | full      |          | cluster_captures --drawn 60
 cluster-numbers | all | full             |          | cluster --numbers
 cluster-dcqcn-numbers | one | full       |          | cluster_dcqcn --numbers
 soak           | one  |                  |          | soak
@@ -174,7 +175,10 @@ counted()
 check_vm() { "$QHCA_TOP/scripts/check/check-vm.py" "$@" $VMFLAGS; }
 
 cluster() { counted cluster "$QHCA_TOP/scripts/cluster/test_cluster.py" "$@"; }
-cluster_captures() { counted cluster-captures "$QHCA_TOP/scripts/cluster/test_captures.py"; }
+cluster_captures()
+{
+	counted cluster-captures "$QHCA_TOP/scripts/cluster/test_captures.py" "$@"
+}
 cluster_dcqcn() { counted cluster-dcqcn "$QHCA_TOP/scripts/cluster/test_dcqcn.py" "$@"; }
 cluster_random() { counted cluster-random "$QHCA_TOP/scripts/cluster/fuzz.py" --count 40; }
 tour() { "$QHCA_TOP/scripts/docs/tour.py" --check; }

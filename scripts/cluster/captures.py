@@ -90,7 +90,8 @@ def flows(frames):
     for frame in frames:
         if frame.data:
             found[frame.src, frame.qp].append(frame)
-        elif (frame.dst, frame.src) in ends:
+        # A marked ACK has a CNP, too, to the QP that receives.
+        elif (frame.dst, frame.src) in ends and (frame.src, frame.qp) not in ends.values():
             found[ends[frame.dst, frame.src]].append(frame)
     return found
 
@@ -170,9 +171,14 @@ class Receiver(Ordered):
         yield from super().answered(frame)
 
 
-def goes_back(frames, role):
+def first(frames):
+    """The first PSN of a flow, which a receiver cannot know if it gets lost."""
+    return next(frame.psn for frame in frames if frame.data)
+
+
+def goes_back(frames, role, begin):
     """Faults of a sender or a receiver, a class above, in one flow; and the machine."""
-    machine, faults = role(next(frame.psn for frame in frames if frame.data)), []
+    machine, faults = role(begin), []
     for frame in frames:
         faults += machine.moves(frame) if frame.data else machine.answered(frame)
     return faults + list(machine.end()), machine

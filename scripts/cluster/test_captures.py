@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Judge captures of small clusters by tshark, and the judge by captures with faults; prints TAP."""
+"""Judge captures of small clusters by tshark, and the judge by captures with faults; prints TAP.
+--drawn N: captures of N clusters that are drawn instead."""
 
 import contextlib
 import functools
@@ -159,17 +160,22 @@ def the_paused_are_silent():
         none(captures.silence(files[f'host-{host}'], captures.address(host)), f'host {host}')
 
 
+def goes_back(frames, role):
+    """Of a flow whose first packet arrives."""
+    return captures.goes_back(frames, role, captures.first(frames))
+
+
 def losses_are_repaired():
     run, files = lossy()
     seen = {'naks': 0, 'timeouts': 0}
     for host in range(1, LOSS['hosts']):
         for flow, frames in captures.flows(files[f'host-{host}']).items():
-            faults, machine = captures.goes_back(frames, captures.Sender)
+            faults, machine = goes_back(frames, captures.Sender)
             none(faults, flow)
             for name in seen:
                 seen[name] += getattr(machine, name)
     for flow, frames in captures.flows(files['host-0']).items():
-        none(captures.goes_back(frames, captures.Receiver)[0], flow)
+        none(goes_back(frames, captures.Receiver)[0], flow)
     # NAKs get lost, too.
     check(seen['timeouts'] == run.values['timeout'] > 0 and
           10 < seen['naks'] <= run.values['tx_nak_seq'], f'{seen} {run.values}')
@@ -179,7 +185,7 @@ def ordered_without_loss():
     _, files = incast()
     for host in range(1, INCAST['hosts']):
         for flow, frames in captures.flows(files[f'host-{host}']).items():
-            faults, machine = captures.goes_back(frames, captures.Sender)
+            faults, machine = goes_back(frames, captures.Sender)
             none(faults, flow)
             check((machine.naks, machine.timeouts) == (0, 0), flow)
 
@@ -202,8 +208,8 @@ def faults_are_found():
     for role in (captures.Sender, captures.Receiver):
         for what, frames in (('less', without(one)), ('a NAK', nak),
                              ('the end', flow[:data[-1]]), ('PSN', changed(one, psn=5))):
-            check(captures.goes_back(frames, role)[0], f'{role.__name__}: {what}')
-        check(not captures.goes_back(flow, role)[0], role.__name__)
+            check(goes_back(frames, role)[0], f'{role.__name__}: {what}')
+        check(not goes_back(flow, role)[0], role.__name__)
     for what, frames in (('no CNP', without(cnps[1])), ('to another', changed(cnps[1], qp=1)),
                          ('two CNPs', flow[:cnps[1] + 1] + flow[cnps[1]:])):
         check(list(captures.notifications(frames, INTERVAL)), what)
@@ -232,10 +238,65 @@ def ends_are_named():
     check(simulator.run({'hosts': 5, 'topology': 'star', 'pcap': ''}).ok, 'none')
 
 
+def draw(seed):
+    """Options that depend on nothing but the seed, and the interval of CNPs in ns."""
+    rng = random.Random(seed)
+    interval = rng.choice((4, 20, 50))
+    options = {
+        'hosts': rng.randint(2, 6), 'topology': 'star', 'mtu': rng.randint(1, 5), 'pcap': 'hosts',
+        'workload': rng.choice(('incast', 'incast', 'permutation')),
+        'window': rng.choice((1, 4, 16)),
+        'message': rng.choice((300, 4096, 65536, 1 << 20)), 'timeout': rng.choice((4, 6, 8)),
+        'loss': rng.choice((0, 0.1, 1, 3)), 'dcqcn': 1, 'memory': rng.choice((100000, 32000000)),
+        'red': rng.choice(('5:200:1', '0:1:100', '20:21:50')), 'pfc': rng.choice(('0:0', '60:30')),
+        'congestion': f'np_min_time_between_cnps={interval}', 'seed': seed, 'hollow': 1}
+    packets = int(2 ** rng.uniform(0, 11))
+    options['bytes'] = min(packets * (128 << options['mtu']), 1000 * options['message'])
+    return options, interval * 1000
+
+
+def judge(options, interval):
+    """Faults of all flows in the captures of a run."""
+    with simulator.folder() as work:
+        run = simulator.run(options, keep=work)
+        seen = [captures.read(os.path.join(work, f'host-{host}.pcap'))
+                for host in range(options['hosts'])]
+        flows = [captures.flows(frames) for frames, _ in seen]
+        for host, (frames, unhappy) in enumerate(seen):
+            yield from (f'host {host}: frame {at}' for at in unhappy)
+            yield from captures.silence(frames, captures.address(host))
+            for (source, qp), flow in flows[host].items():
+                sender = next(at for at in range(len(seen)) if captures.address(at) == source)
+                faults, _ = captures.goes_back(
+                    flow, captures.Sender if sender == host else captures.Receiver,
+                    captures.first(flows[sender][source, qp]))
+                # That it ends is for those that come through.
+                yield from faults if run.ok else faults[:-1]
+                yield from () if sender == host else captures.notifications(flow, interval)
+
+
+def drawn(seed):
+    options, interval = draw(seed)
+    none(judge(options, interval), ' '.join(f'{name}={value}' for name, value in options.items()))
+
+
+def drawn_ones_are_right(count=6):
+    for seed in range(1, count + 1):
+        drawn(seed)
+
+
+def each_drawn(count):
+    """A test for each."""
+    for seed in range(1, count + 1):
+        test = functools.partial(drawn, seed)
+        test.__name__ = f'cluster {seed}'
+        yield test
+
+
 TESTS = (frames_are_right, all_is_captured, processes_agree, samples_are_cut, switches_mark,
          marks_follow_the_queue, marks_are_answered, the_paused_are_silent, ordered_without_loss,
-         losses_are_repaired, faults_are_found, ends_are_named)
+         losses_are_repaired, drawn_ones_are_right, faults_are_found, ends_are_named)
 
 
 if __name__ == '__main__':
-    sys.exit(tap(TESTS))
+    sys.exit(tap(list(each_drawn(int(sys.argv[2]))) if sys.argv[1:2] == ['--drawn'] else TESTS))
