@@ -92,6 +92,7 @@ static const QHCALie qhca_lies[] = {
     LIMIT(max_table_blocks, 0),
     LIMIT(max_cqe_log, 5),
     LIMIT(max_ethq_log, 5),
+    LIMIT(max_ethq, 2),
     LIMIT(max_send_sge, 0),
     LIMIT(max_recv_sge, 0),
     LIMIT(max_srq_sge, 0),

@@ -23,6 +23,7 @@ limit-max_gid          | bind  | bind 1         | max_gid is 0, at least 1 is ne
 limit-max_table_blocks | bind  | bind 1         | max_table_blocks is 0, at least 1 is needed
 limit-max_cqe_log      | bind  | bind 1         | max_cqe_log is 5, at least 6 is needed
 limit-max_ethq_log     | bind  | bind 1         | max_ethq_log is 5, at least 6 is needed
+limit-max_ethq         | fewer | fewer 0        | fewer channels, so the RSS table has changed
 limit-max_send_sge     | bind  | bind 1         | max_send_sge is 0, at least 1 is needed
 limit-max_recv_sge     | bind  | bind 1         | max_recv_sge is 0, at least 1 is needed
 limit-max_srq_sge      | bind  | bind 1         | max_srq_sge is 0, at least 1 is needed
@@ -134,6 +135,23 @@ lie_prepare()
 
 lie_none() { :; }
 lie_reset() { device_reset; }
+
+# A port that has one channel after a reset, and the others again after the next one: tables are
+# folded, and rules for the others wait.
+lie_fewer()
+{
+	local last=$(($(max_channels) - 1)) n rc=0
+	n=$(new_context start "$last" equal 1 2>/dev/null)
+	ethtool -X "$QHCA_IF" start "$last" equal 1 && rule action "$last" loc 7 && ruled "$last" || rc=1
+	device_reset && until_true 20 flood 20 500 && same channels "$(channels)" 1 || rc=1
+	[ -z "$n" ] || ! table "$n" | grep -E ":.* $last( |\$)" || rc=1
+	hostile_set lie '""'
+	device_reset && until_true 20 flood 20 500 && same channels "$(channels)" 1 || rc=1
+	ethtool -L "$QHCA_IF" combined $((last + 1)) && ruled "$last" || rc=1
+	ethtool -N "$QHCA_IF" delete 7 && ethtool -X "$QHCA_IF" default || rc=1
+	[ -z "$n" ] || ethtool -X "$QHCA_IF" context "$n" delete || rc=1
+	echo "fewer $rc"
+}
 
 lie_verbs() { timeout -k 2 60 cat /sys/kernel/debug/qhca_kverbs_test/lies; }
 
