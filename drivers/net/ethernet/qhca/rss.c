@@ -51,7 +51,7 @@ static bool qhca_rss_fit(struct qhca_nic *nic, unsigned int channels, struct qhc
 	return lost;
 }
 
-#ifdef QHCA_HAVE_RXFH_CONTEXT		/* 6.13 */
+#ifdef QHCA_HAVE_RXFH_CONTEXT		/* 6.12 */
 /* Let the ethtool core show the table of a context that has changed. */
 static void qhca_rss_show(struct qhca_nic *nic, u32 number)
 {
@@ -252,7 +252,7 @@ int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
 	return qhca_rss_change(nic, nic->rss_types, &rss);
 }
 
-#ifdef QHCA_HAVE_RXFH_CONTEXT		/* 6.13 */
+#ifdef QHCA_HAVE_RXFH_CONTEXT		/* 6.12 */
 /* Change a context in the device, if that is up, and here. */
 static int qhca_rss_change_context(struct qhca_nic *nic, u32 number,
 				   const struct qhca_rss_context *next)
