@@ -150,9 +150,13 @@ eth_rss()
 		return
 	fi
 	expect "eth/received frames are spread by their hash" rss_default
+	expect "eth/what is hashed" rss_fields
+	if older 6.8; then
+		result skip "eth/table and key" "ethtool -X needs Linux 6.8"
+		return
+	fi
 	expect "eth/the table: equal, weight, start" rss_table
 	expect "eth/the key" rss_key
-	expect "eth/what is hashed" rss_fields
 	expect "eth/table and key outlive queues and device" rss_stays
 }
 
@@ -297,8 +301,8 @@ eth_contexts()
 {
 	local n
 	n=$(new_context 2>/dev/null)
-	if [ -z "$n" ] && older 6.13; then
-		result skip "eth/RSS contexts" "a kernel before 6.13"
+	if [ -z "$n" ] && older 6.12; then
+		result skip "eth/RSS contexts" "a kernel before 6.12"
 		return
 	fi
 	ethtool -X "$QHCA_IF" context "$n" delete

@@ -117,9 +117,7 @@ class Checks:
     bad = 0
 
     def same(self, what, got, *wanted):
-        if isinstance(got, int) and got < 0:
-            got = errno.errorcode[-got]
-        if got not in wanted:
+        if got not in [-getattr(errno, w) if isinstance(w, str) else w for w in wanted]:
             print(f'{what}: {got}, not {" or ".join(map(str, wanted))}')
             self.bad += 1
 
