@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # Sourced by check.sh, after eth-queues.sh: all that changes the queues of the network card, at the
-# same time and in any order, under traffic: channels, spreading, rings, MTU, moderation, offloads,
-# the interface down and up, resets of the device, CPUs that go and come. What is tried meanwhile may
-# be refused; afterwards the card is as before. STORM is how many seconds it takes, STORM_SEED where
-# the random numbers begin.
+# same time and in any order, under traffic: channels, spreading, rules, contexts, rings, MTU,
+# moderation, offloads, the interface down and up, resets of the device, CPUs that go and come, while
+# QPs have rules of their own. What is tried meanwhile may be refused; afterwards the card is as
+# before. STORM is how many seconds it takes, STORM_SEED where the random numbers begin.
 
 STORM=${STORM:-8}
 STORM_ON=/run/qhca/storm.on
-STORM_WAYS='channels table key fields rings mtu delays offloads down reset cpus queries'
+STORM_WAYS='channels table key fields rings mtu delays offloads rules contexts down reset cpus queries'
 
 # storm_pick WORD…: one of them
 storm_pick() { local n=$((RANDOM % $# + 1)); echo "${!n}"; }
@@ -21,6 +21,19 @@ storm_table()
 }
 storm_key() { ethtool -X "$QHCA_IF" hkey "${RSS_KEY//6/$((RANDOM % 10))}"; }
 storm_fields() { ethtool -N "$QHCA_IF" rx-flow-hash "$(storm_pick tcp4 udp4 tcp6)" "$(storm_pick sd sdfn)"; }
+storm_rules() { python3 /opt/qhca/guest/rules.py storm "$QHCA_IF" 0.5 $RANDOM; }
+
+# Contexts that rules of the storm name.
+storm_contexts()
+{
+	local n=$((RANDOM % 3 + 1))
+	# shellcheck disable=SC2046 # words
+	ethtool -X "$QHCA_IF" context $(storm_pick new "$n" "$n") $(storm_pick "equal 1" "equal 2" \
+		"weight 0 1" "hkey ${RSS_KEY//6/$((RANDOM % 10))}")
+	ethtool -N "$QHCA_IF" rx-flow-hash tcp4 "$(storm_pick sd sdfn)" context "$n"
+	ethtool -X "$QHCA_IF" context "$(storm_pick "$n" $((n + 1)) $((RANDOM % 33)))" delete
+}
+
 storm_rings() { ethtool -G "$QHCA_IF" rx "$(storm_pick 64 256 4096)" tx "$(storm_pick 64 512)"; }
 storm_mtu() { ip link set dev "$QHCA_IF" mtu "$(storm_pick 1500 4200 9000)"; }
 storm_delays()
@@ -51,6 +64,12 @@ storm_queries()
 	netlink_queues
 }
 
+# storm_program NAME: one that has rules, spreads and WQs of its own; it fails when the device goes.
+storm_program()
+{
+	RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID timeout -k 5 20 "/opt/qhca/selftests/$1"
+}
+
 # storm_loop SEED COMMAND…: again and again
 storm_loop()
 {
@@ -64,13 +83,20 @@ storm_loop()
 # What it was like before.
 storm_end()
 {
-	local file
+	local file n
 	for file in /sys/devices/system/cpu/cpu*/online; do
 		[ ! -e "$file" ] || [ "$(cat "$file")" = 1 ] || echo 1 >"$file" || return 1
 	done
 	ip link set dev "$QHCA_IF" up && ip link set dev "$QHCA_IF" mtu 4200 || return 1
+	for n in $(ethtool -n "$QHCA_IF" | sed -n 's/^Filter: //p'); do
+		ethtool -N "$QHCA_IF" delete "$n" || return 1
+	done
+	for ((n = 1; n <= 32; n++)); do
+		ethtool -X "$QHCA_IF" context $n delete 2>/dev/null
+	done
 	ethtool -K "$QHCA_IF" sg on tx on tso on rx on gro on 2>&1 || return 1
-	no_rss || ethtool -K "$QHCA_IF" rxhash on && ethtool -X "$QHCA_IF" default || return 1
+	no_rss || ethtool -K "$QHCA_IF" rxhash on || return 1
+	no_rss || older 6.8 || ethtool -X "$QHCA_IF" default || return 1
 	# shellcheck disable=SC2015 # refused if it is that already
 	ethtool -L "$QHCA_IF" combined "$(max_channels)" 2>/dev/null || true
 	ethtool -G "$QHCA_IF" rx 1024 tx 512 2>/dev/null || true
@@ -104,6 +130,10 @@ storm()
 	pids+=($!)
 	storm_loop 3 timeout 1 python3 /opt/qhca/guest/frames.py flows "$QHCA_IF" "$GATEWAY" 20 &
 	pids+=($!)
+	for way in raw rwq; do
+		storm_loop 4 storm_program $way &
+		pids+=($!)
+	done
 	sleep "$STORM"
 	rm -f $STORM_ON
 	for n in "${pids[@]}"; do
