@@ -9,10 +9,9 @@
 . /run/qhca/env
 PORT=13800
 SIZE=4194304
-printf -v list '%s:1,' $QHCA_DEVS
-export UCX_NET_DEVICES=${list%,} UCX_TLS=rc_v UCX_VFS_ENABLE=n
-UCX_MAX_RNDV_RAILS=$(wc -w <<<"$QHCA_DEVS")
-export UCX_MAX_RNDV_RAILS
+read -ra devs <<<"$QHCA_DEVS"
+printf -v list '%s:1,' "${devs[@]}"
+export UCX_NET_DEVICES=${list%,} UCX_TLS=rc_v UCX_VFS_ENABLE=n UCX_MAX_RNDV_RAILS=${#devs[@]}
 # 12.5 MB per second, and five seconds more.
 count=$(((${QHCA_SCENARIO_SECONDS%.*} + 5) * 12500000 / SIZE))
 
