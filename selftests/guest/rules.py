@@ -61,7 +61,8 @@ class Card:
         answer = self.call(GET_ALL, number=room, places=room)
         if isinstance(answer, int):
             return answer
-        number = struct.unpack_from('I', answer, 16 + SPEC)[0]
+        # Without room it is only their number.
+        number = min(room, struct.unpack_from('I', answer, 16 + SPEC)[0])
         return list(struct.unpack_from(f'{number}I', answer, 20 + SPEC))
 
 
