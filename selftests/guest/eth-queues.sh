@@ -377,11 +377,24 @@ queue_stats()
 	ethtool -L "$QHCA_IF" combined "$(max_channels)"
 }
 
+# While channels are replaced, the kernel has each NAPI instance once; it would complain otherwise.
+queues_once()
+{
+	local watch before
+	before=$(dmesg | grep -c WARNING)
+	python3 /opt/qhca/guest/queues.py "$QHCA_IF" 4 >"$LOGS/eth.once" &
+	watch=$!
+	while ! gone $watch; do change_ring || return 1; done
+	wait $watch && same "twice" "$(cat "$LOGS/eth.once")" 0 &&
+		same "warnings" "$(dmesg | grep -c WARNING)" "$before"
+}
+
 eth_stats()
 {
 	if older 6.12; then
 		result skip "eth/statistics of each queue" "a kernel before 6.12"
 	else
 		expect "eth/statistics of each queue" queue_stats
+		expect "eth/each queue is there once while channels are replaced" queues_once
 	fi
 }

@@ -4,11 +4,14 @@
 
   queues.py IF   prints "KIND INDEX PACKETS BYTES INTERRUPT" for each queue, KIND is rx or tx, and
                  "KIND all PACKETS BYTES -" for the interface as a whole
+  queues.py IF SECONDS   asks for the NAPI instances all the time; prints how often one was there
+                         twice
 """
 
 import socket
 import struct
 import sys
+import time
 
 NETLINK_GENERIC, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, NLMSG_ERROR, NLMSG_DONE = 16, 16, 3, 2, 3
 REQUEST, DUMP = 1, 0x300
@@ -72,12 +75,23 @@ def figures(row, kind):
     return ' '.join(str(int.from_bytes(row['raw'][first + i], 'little')) for i in (0, 1))
 
 
-def main(interface):
+def watch(sock, family, index, seconds):
+    twice, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        ids = [row['id'] for row in dump(sock, family, NAPI_GET, index)]
+        twice += len(ids) != len(set(ids))
+    print(twice)
+
+
+def main(interface, seconds=None):
     index = socket.if_nametoindex(interface)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC) as sock:
         sock.bind((0, 0))
         family = int.from_bytes(ask(sock, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 0,
                                     attribute(FAMILY_NAME, b'netdev\0'))[0][FAMILY_ID], 'little')
+        if seconds:
+            watch(sock, family, index, float(seconds))
+            return
         irqs = {row['id']: row.get('irq', '-') for row in dump(sock, family, NAPI_GET, index)}
         napi = {(row['type'], row['id']): irqs[row['napi']]
                 for row in dump(sock, family, QUEUE_GET, index)}
@@ -90,4 +104,4 @@ def main(interface):
 
 
 if __name__ == '__main__':
-    main(sys.argv[1])
+    main(*sys.argv[1:])

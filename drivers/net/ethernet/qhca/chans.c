@@ -256,6 +256,18 @@ static void qhca_chans_close_tx(struct qhca_chans *chans)
 	qhca_chans_drain(chans, true);
 }
 
+/*
+ * Channels that will not be started again leave the netdev's list, which has the identifier of a
+ * NAPI instance only once, and netlink looks at it without RTNL.
+ */
+static void qhca_chans_unlist(struct qhca_chans *chans)
+{
+	unsigned int i;
+
+	for (i = 0; i < chans->num; i++)
+		netif_napi_del(&chans->chan[i]->napi);
+}
+
 /**
  * qhca_chans_replace - replace the channels without losing frames
  * @old: the channels that are up; stopped afterwards, even on error
@@ -290,6 +302,7 @@ int qhca_chans_replace(struct qhca_chans *old, struct qhca_chans *new)
 	if (ret)
 		goto err_queues;
 	qhca_chans_silence(old);
+	qhca_chans_unlist(old);
 	qhca_chans_go(new);
 	netif_tx_wake_all_queues(netdev);
 	qhca_chans_destroy(old);
