@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which options of a machine go together."""
+
+import string
+
+from vmlib import cable, schedule
+
+MOST_HCAS = 8
+
+
+def check_hcas(parser, opts):
+    if not 1 <= opts.hcas <= MOST_HCAS:
+        parser.error(f'--hcas: a machine has 1 to {MOST_HCAS}, not {opts.hcas}')
+    if opts.hcas == 1:
+        return
+    for name in ('no_device', 'both_ends', 'mortal_server', 'rxe_peer'):
+        if getattr(opts, name):
+            parser.error(f'--hcas: not with --{name.replace("_", "-")}')
+    if opts.nic_b != 'qhca':
+        parser.error(f'--hcas: not with --nic-b {opts.nic_b}')
+
+
+def check_schedule(parser, opts, count):
+    try:
+        opts.schedule = schedule.choose(opts, string.ascii_lowercase[:count])
+    except schedule.BadSchedule as err:
+        parser.error(str(err))
+
+
+def check_server(parser, opts):
+    if opts.arm64:
+        for name in ('iommu', 'package', 'qemu', 'rdma_core', 'keep'):
+            if getattr(opts, name):
+                parser.error(f'--arm64: not with --{name.replace("_", "-")}')
+    opts.server = (opts.server or opts.mortal_server or opts.arm64) and not opts.no_device
+    if not opts.server:
+        return
+    for name in ('hostile', 'pcap', 'iommu', 'loss', 'rate', 'red', 'pause', 'queue', 'link',
+                 'both_ends'):
+        if getattr(opts, name):
+            parser.error(f'--server: qhca-server has no --{name.replace("_", "-")}')
+    if opts.rxe_peer or opts.nic_b == 'virtio':
+        opts.link = 'hub'
+
+
+def hub_only(opts):
+    """Which options only the hub can obey."""
+    return [name for name in ('loss', 'rate', 'red', 'pause', 'queue') if getattr(opts, name)]
+
+
+def check_link(parser, opts, count):
+    if not opts.link:
+        opts.link = 'hub' if hub_only(opts) or count > 2 or opts.mode == 'lab' else 'stream'
+    if not cable.known(opts.link):
+        parser.error(f'--link: {opts.link} is none of {", ".join(cable.KINDS)}')
+    if count > 2 and opts.link in cable.ONLY_TWO:
+        parser.error(f'--link {opts.link} connects two machines, not {count}')
+    if hub_only(opts) and opts.link != 'hub':
+        parser.error(f'--{hub_only(opts)[0]} needs --link hub')
+
+
+def check(parser, opts, count):
+    """For COUNT machines; ends the program with a message if something is wrong."""
+    check_schedule(parser, opts, count)
+    check_hcas(parser, opts)
+    check_server(parser, opts)
+    check_link(parser, opts, count)
