@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a program may rely on when data reach memory in any legal order (Documentation/faults.rst, The
- * order of data), and what it may not.
+ * What a program may rely on when data reach memory in any legal order, and what it may not
+ * (Documentation/faults.rst, The order of data).
  */
 #include <unistd.h>
 
@@ -57,10 +57,10 @@ static void sync_both(struct scene *s)
 
 static bool is_all(const struct buf *b, size_t len)
 {
-	const volatile uint8_t *p = b->addr;
+	const uint8_t *p = b->addr;
 
 	for (size_t i = 0; i < len; i++) {
-		if (p[i] != 0xff)
+		if (__atomic_load_n(&p[i], __ATOMIC_RELAXED) != 0xff)
 			return false;
 	}
 	return true;
@@ -70,13 +70,13 @@ static bool is_all(const struct buf *b, size_t len)
 static unsigned int torn(const char *rule, uint32_t len)
 {
 	struct scene s = scene(rule);
-	const volatile uint8_t *last = (uint8_t *)s.dst.addr + len - 1;
+	const uint8_t *last = (uint8_t *)s.dst.addr + len - 1;
 	unsigned int n = 0;
 
 	for (int i = 0; i < TRIES; i++) {
 		memset(s.dst.addr, 0, LEN);
 		write_to(&s, &s.dst, len);
-		while (!*last)
+		while (!__atomic_load_n(last, __ATOMIC_ACQUIRE))
 			;
 		n += !is_all(&s.dst, len);
 		sync_both(&s);
@@ -103,7 +103,7 @@ TEST(word, "with a grain of 8 bytes, aligned words are whole")
 TEST(flag, "a flag that is written behind the data says nothing about them")
 {
 	struct scene s = scene("port order=adversarial within=200us");
-	const volatile uint8_t *seen = s.message.addr;
+	const uint8_t *seen = s.message.addr;
 	unsigned int n = 0;
 
 	for (int i = 0; i < TRIES; i++) {
@@ -111,7 +111,7 @@ TEST(flag, "a flag that is written behind the data says nothing about them")
 		memset(s.message.addr, 0, LEN);
 		write_to(&s, &s.dst, LEN);
 		write_to(&s, &s.message, 1);
-		while (!*seen)
+		while (!__atomic_load_n(seen, __ATOMIC_ACQUIRE))
 			;
 		n += !is_all(&s.dst, LEN);
 		poll_ok(s.p.a.send_cq, 1);
