@@ -53,10 +53,9 @@ static bool last_byte(void)
     return !is_all(X, LEN, 0xff);
 }
 
-/* WRITE x of an aligned word. The CPU sees a part of it. */
-static bool torn(void)
+/* Rings, and watches a word. Returns whether the CPU has seen a part of it. */
+static bool seen_in_part(void)
 {
-    put_write(&qp, X, 8);
     rc_ring(&qp);
     for (unsigned i = 0; i < 200; i++) {
         if (!is_all(X, 8, 0) && !is_all(X, 8, 0xff)) {
@@ -67,18 +66,18 @@ static bool torn(void)
     return false;
 }
 
+/* WRITE x of an aligned word. The CPU sees a part of it. */
+static bool torn(void)
+{
+    put_write(&qp, X, 8);
+    return seen_in_part();
+}
+
 /* ATOMIC WRITE x. The CPU sees a part of it. */
 static bool torn_store(void)
 {
     put_op(&qp, QHCA_WR_ATOMIC_WRITE, SRC, X, 8);
-    rc_ring(&qp);
-    for (unsigned i = 0; i < 200; i++) {
-        if (!is_all(X, 8, 0) && !is_all(X, 8, 0xff)) {
-            return true;
-        }
-        pass_time();
-    }
-    return false;
+    return seen_in_part();
 }
 
 /* WRITE x. It is complete at its sender, and the CPU does not see x. */
@@ -89,24 +88,24 @@ static bool complete(void)
     return !is_all(X, LEN, 0xff);
 }
 
-/* WRITE x; SEND. The receive WR is complete, and the CPU does not see x. */
-static bool then_send(void)
+/* WRITE x; a message. It is received, and the CPU does not see x, or it. */
+static bool then_message(uint8_t opcode)
 {
     rc_recv(&peer, 1, Y, LEN);
     put_write(&qp, X, LEN);
-    put_op(&qp, QHCA_WR_SEND, SRC, 0, LEN);
+    put_op(&qp, opcode, SRC, Y, LEN);
     ring_done(&qp, &peer.rcq, 1);
     return !is_all(X, LEN, 0xff) || !is_all(Y, LEN, 0xff);
 }
 
-/* WRITE x; WRITE y with immediate data. */
+static bool then_send(void)
+{
+    return then_message(QHCA_WR_SEND);
+}
+
 static bool then_imm(void)
 {
-    rc_recv(&peer, 1, Y, LEN);
-    put_write(&qp, X, LEN);
-    put_op(&qp, QHCA_WR_RDMA_WRITE_WITH_IMM, SRC, Y, LEN);
-    ring_done(&qp, &peer.rcq, 1);
-    return !is_all(X, LEN, 0xff) || !is_all(Y, LEN, 0xff);
+    return then_message(QHCA_WR_RDMA_WRITE_WITH_IMM);
 }
 
 /* WRITE x on one connection; when it is complete, SEND on another. */
