@@ -266,9 +266,8 @@ static bool leaks(void)
 static bool run_kind(enum sim_kind kind, unsigned n)
 {
     struct sim_limits limits = sim_limits;
-    /* Plays that are compared wait until nothing is late. */
-    unsigned must = sim_must_see[kind] &
-                    ~((unsigned)(sim_moves || opt.both) << SIM_SAW_LATE);
+    bool prompt = sim_moves || opt.both || *sim_faults;
+    unsigned must = sim_must_see[kind] & ~((unsigned)prompt << SIM_SAW_LATE);
     pid_t pid[MAX_JOBS];
     bool ok = true;
     int status;
