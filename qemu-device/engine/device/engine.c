@@ -323,13 +323,15 @@ bool qhca_engine_look(struct qhca_engine *e, uint64_t now)
     enter(e, now);
     found = vhca_shadow_look(e);
     if (found) {
-        vhca_run(e);
-    } else {
-        /* Not with the slice: the caller has as many turns as looks. */
-        vhca_pace_take(&e->share, e->now, e->spent);
+        leave(e);
+        return true;
     }
-    depart(e);
-    return found;
+    /* Not with the slice: the caller has as many turns as looks. */
+    vhca_pace_take(&e->share, e->now, e->spent);
+    /* The deadline is not put off: what it is for has not been done. */
+    vhca_timers_sync(e, MIN_OF(e->timers.armed, vhca_run_wake(e)));
+    e->inside = false;
+    return false;
 }
 
 bool qhca_engine_rest(struct qhca_engine *e, uint64_t now)

@@ -66,6 +66,21 @@ static void test_paced(void)
     CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
 }
 
+/* Looking for doorbells in memory does not put off what waits for the port. */
+static void test_looked_at(void)
+{
+    uint64_t before;
+
+    start_running(50);
+    before = bytes_sent();
+    for (unsigned i = 0; i < 1000; i++) {
+        let_pass(MS / 10, 20);
+        (void)qhca_engine_look(g->e, *g->clock);
+    }
+    tap_note("%u Mbit/s", (unsigned)((bytes_sent() - before) * 8 / 100000));
+    CHECK(bytes_sent() - before > 100 * 50 * 1000 / 8 * 3 / 4);
+}
+
 /* What waits for a slow port goes on at once when the limit is gone. */
 static void test_lifted(void)
 {
@@ -301,6 +316,7 @@ static const struct test tests[] = {
     { "a slow port sleeps", test_grey_sleeps },
     { "a rule makes the port mark packets", test_marks },
     { "a speed that changes is kept", test_paced },
+    { "a port that is slow and looked at", test_looked_at },
     { "a limit that is lifted", test_lifted },
     { "Ethernet and RoCE share it", test_ethernet },
     { "the driver is told", test_events },
