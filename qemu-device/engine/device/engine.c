@@ -271,16 +271,18 @@ static void enter(struct qhca_engine *e, uint64_t now)
     e->spent = 0;
 }
 
+/* Leave without having worked: the deadline of what is due is not put off. */
 static void depart(struct qhca_engine *e)
 {
-    vhca_timers_sync(e, vhca_run_wake(e));
+    vhca_timers_sync(e, MIN_OF(e->timers.armed, vhca_run_wake(e)));
     e->inside = false;
 }
 
 static void leave(struct qhca_engine *e)
 {
     vhca_run(e);
-    depart(e);
+    vhca_timers_sync(e, vhca_run_wake(e));
+    e->inside = false;
 }
 
 void qhca_engine_reset(struct qhca_engine *e, uint64_t now)
@@ -328,9 +330,7 @@ bool qhca_engine_look(struct qhca_engine *e, uint64_t now)
     }
     /* Not with the slice: the caller has as many turns as looks. */
     vhca_pace_take(&e->share, e->now, e->spent);
-    /* The deadline is not put off: what it is for has not been done. */
-    vhca_timers_sync(e, MIN_OF(e->timers.armed, vhca_run_wake(e)));
-    e->inside = false;
+    depart(e);
     return false;
 }
 
