@@ -157,37 +157,28 @@ static uint64_t next_time(const struct vhca_faults *f)
     return f->stalled ? MIN_OF(next, f->stalled) : next;
 }
 
-/*
- * Return which of @n rules is the first of its kind, plus one, or 0: of rules
- * for what the port is like it is in force.
- */
-static unsigned first_of(const struct vhca_fault_rule *rule, unsigned n,
-                         enum vhca_fault_action action)
+/* Return the first of @n rules that does this, or NULL. */
+static struct vhca_fault_rule *first_of(struct vhca_fault_rule *rule,
+                                        unsigned n,
+                                        enum vhca_fault_action action)
 {
     for (unsigned i = 0; i < n; i++) {
         if (rule[i].does.action == action) {
-            return i + 1;
+            return &rule[i];
         }
     }
-    return 0;
+    return NULL;
 }
 
-static struct vhca_fault_rule *in_force(struct vhca_faults *f,
-                                        enum vhca_fault_action action)
-{
-    unsigned i = first_of(f->rule, f->num_rules, action);
-
-    return i ? &f->rule[i - 1] : NULL;
-}
-
+/* The first rule for what the port is like is in force, as of any kind. */
 static void update_port(struct qhca_engine *e)
 {
     struct vhca_faults *f = e->faults;
     uint32_t before = f->mbit;
 
-    f->slow = in_force(f, QHCA_FAULT_SLOW);
-    f->late = in_force(f, QHCA_FAULT_LATE);
-    f->disorder = in_force(f, QHCA_FAULT_ORDER);
+    f->slow = first_of(f->rule, f->num_rules, QHCA_FAULT_SLOW);
+    f->late = first_of(f->rule, f->num_rules, QHCA_FAULT_LATE);
+    f->disorder = first_of(f->rule, f->num_rules, QHCA_FAULT_ORDER);
     f->mbit = f->slow ? (uint32_t)f->slow->does.value : 0;
     if (f->mbit != before) {
         vhca_pace_set(&f->pace, e->now, f->mbit);
@@ -232,7 +223,7 @@ static const char *no_remove(const struct qhca_engine *e, bool guest)
  * Allocate all places that @n rules need now: holding a frame or data back
  * takes no memory then.
  */
-static bool provide(struct vhca_faults *f, const struct vhca_fault_rule *rule,
+static bool provide(struct vhca_faults *f, struct vhca_fault_rule *rule,
                     unsigned n, struct qhca_fault_error *err)
 {
     bool order = first_of(rule, n, QHCA_FAULT_ORDER);
@@ -393,7 +384,6 @@ static void reset(struct qhca_engine *e)
     for (unsigned i = 0; f->early && i < QHCA_FAULT_EARLY; i++) {
         vhca_timer_cancel(e, &f->early[i].timer);
         f->early[i].num = 0;
-        f->early[i].waits = false;
     }
     f->num_held = 0;
     f->wanted = 0;

@@ -26,7 +26,7 @@ static void place(struct qhca_engine *e, unsigned i)
     }
 }
 
-/* Set the timer for the piece that is due next, after some came or went. */
+/* After pieces may have come or gone: set the timer for the one due next. */
 static void wait(struct qhca_engine *e)
 {
     struct vhca_order *o = &e->memory->order;
@@ -58,23 +58,19 @@ static void timeout(struct qhca_engine *e, struct vhca_timer *t)
 void vhca_order_place(struct qhca_engine *e, uint32_t qpn)
 {
     struct vhca_order *o = &e->memory->order;
-    unsigned before = o->num;
 
     for (unsigned i = o->num; i-- > 0;) {
         if (qpn == QHCA_EVERY_QP || held(e)[i].qpn == qpn) {
             place(e, i);
         }
     }
-    if (o->num != before) {
-        wait(e);
-    }
+    wait(e);
 }
 
 void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
                      uint64_t addr, size_t len)
 {
     struct vhca_order *o = &e->memory->order;
-    unsigned before = o->num;
     uint64_t at;
     size_t n;
 
@@ -90,9 +86,7 @@ void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
             }
         }
     }
-    if (o->num != before) {
-        wait(e);
-    }
+    wait(e);
 }
 
 /* Return the length of the next piece of @len bytes for @at. */
@@ -140,7 +134,6 @@ enum vhca_mem_result vhca_order_write(struct qhca_engine *e, uint32_t qpn,
 {
     struct vhca_fault_rule *r = e->faults->disorder;
     enum vhca_mem_result result = QHCA_MEM_OK;
-    unsigned before = e->memory->order.num;
     size_t n, run;
 
     for (; len > 0 && result == QHCA_MEM_OK; addr += n, buf += n, len -= n) {
@@ -158,9 +151,7 @@ enum vhca_mem_result vhca_order_write(struct qhca_engine *e, uint32_t qpn,
             vhca_miss_extend(e, len - n);
         }
     }
-    if (e->memory->order.num != before) {
-        wait(e);
-    }
+    wait(e);
     return result;
 }
 

@@ -28,7 +28,6 @@ static void go_on(struct qhca_engine *e, struct vhca_fault_early *g)
 {
     struct vhca_qp *qp = vhca_qp_get(e, g->qpn);
 
-    g->waits = false;
     if (qp && qp->rsp.early_wait) {
         qp->rsp.early_wait = false;
         vhca_qp_schedule(e, qp);
@@ -69,7 +68,7 @@ static struct vhca_fault_early *take_place(struct qhca_engine *e)
         struct vhca_fault_early *g = &e->faults->early[*next];
 
         *next = (*next + 1) % QHCA_FAULT_EARLY;
-        if (!g->waits) {
+        if (!g->timer.pos) {
             return g;
         }
     }
@@ -101,7 +100,7 @@ bool vhca_gather_begin(struct qhca_engine *e, struct vhca_qp *qp,
         read_piece(e, &user, r, g);
     }
     rule->hits++;
-    g->waits = qp->rsp.early_wait = true;
+    qp->rsp.early_wait = true;
     g->timer.fn = timeout;
     vhca_timer_set(e, &g->timer, e->now + 1 +
                    vhca_fault_draw(rule, MIN_OF(rule->within, WAIT_NS)));
@@ -131,7 +130,7 @@ void vhca_gather_drop(struct qhca_engine *e)
         struct vhca_fault_early *g = &e->faults->early[i];
 
         g->num = 0;
-        if (g->waits) {
+        if (g->timer.pos) {
             vhca_timer_cancel(e, &g->timer);
             go_on(e, g);
         }
