@@ -22,6 +22,7 @@ hang     a command is never answered, and a reset
 recover  a fatal error, after which devlink restarts the function
 again    a device that fails again and again, until devlink leaves it alone
 during   a fatal error during a reset, which devlink does not restart the function in
+starting a fatal error while the device starts, after which devlink starts it once more
 stuck    a device that does not start, neither after a reset nor for devlink, and then does
 reload   devlink reloads the function
 unbind   the PCI driver is unbound

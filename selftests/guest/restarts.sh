@@ -55,6 +55,20 @@ life_is_up()
 		grep -q 'state: running'
 }
 
+# Each command with which it starts is its last, once; the restart by devlink comes to the next.
+life_starting()
+{
+	local opcode rc=0
+	device_recovers true && life_grace 0 || rc=1
+	for opcode in query_device create_eq create_cq create_qp; do
+		qom qom-set faults "\"cmd opcode=$opcode once fatal\"" || rc=1
+		device_reset
+		until_true "$LIFE_PATIENCE" life_runs || rc=1
+	done
+	qom qom-set faults '""'
+	device_recovers false && life_grace $LIFE_GRACE && return $rc
+}
+
 life_stuck()
 {
 	local rc=0

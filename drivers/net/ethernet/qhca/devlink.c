@@ -140,7 +140,7 @@ static void qhca_devlink_report(struct work_struct *work)
 		return;
 	/* Wait for a restart that is under way: it may mend the failure, or have caused it. */
 	qhca_lock(dev);
-	failed = dev->up && qhca_is_dead(dev);
+	failed = dev->up ? qhca_is_dead(dev) : dev->health.failed && !qhca_may_start(dev);
 	qhca_unlock(dev);
 	if (!failed)
 		return;
@@ -159,11 +159,18 @@ static void qhca_devlink_report(struct work_struct *work)
  * @dev: the function
  * @ret: what qhca_attach() has returned
  *
+ * One that has failed while it started may be restarted, as one that fails later. One that does not
+ * start for another reason needs somebody who removes that.
+ *
  * Context: process, under qhca_lock().
  */
 void qhca_devlink_started(struct qhca_dev *dev, int ret)
 {
-	if (dev->health.watched)
+	if (!dev->health.watched)
+		return;
+	if (ret && dev->health.failed)
+		schedule_work(&dev->health.report);
+	else
 		devlink_health_reporter_state_update(dev->health.reporter,
 						     ret ? DEVLINK_HEALTH_REPORTER_STATE_ERROR :
 						     DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);

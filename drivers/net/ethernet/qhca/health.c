@@ -72,6 +72,9 @@ int qhca_health_start(struct qhca_dev *dev)
 	WRITE_ONCE(dev->health.quiesced, false);
 	ret = qhca_hw_enable(dev);
 	if (ret) {
+		dev->health.failed = ret == -EIO;
+		dev->health.reason = "it does not start";
+		dev->health.fatal = qhca_read_reg(dev, QHCA_REG_FATAL);
 		qhca_health_quiesce(dev);
 		return ret;
 	}
@@ -131,6 +134,7 @@ void qhca_health_stop(struct qhca_dev *dev)
 {
 	int old = atomic_xchg(&dev->state, QHCA_DEV_DOWN);
 
+	dev->health.failed = old == QHCA_DEV_DEAD;
 	qhca_health_unwatch(dev);
 	if (old == QHCA_DEV_RUNNING)
 		qhca_cmdq_kill(dev);

@@ -138,6 +138,7 @@ struct qhca_eq {
  * struct qhca_health - death of the function
  * @lock: serialises qhca_health_quiesce()
  * @quiesced: the device is known to touch no memory any more
+ * @failed: the device was dead when it was last taken down; belongs to the owner
  * @reason: failure that the driver saw
  * @fatal: the device's own reason, enum qhca_fatal
  * @status: the register STATUS at that time
@@ -152,6 +153,7 @@ struct qhca_eq {
 struct qhca_health {
 	struct mutex lock;		/* @quiesced */
 	bool quiesced;
+	bool failed;
 	const char *reason;
 	u32 fatal;
 	u32 status;

@@ -13,6 +13,7 @@ int qhca_dev_up(struct qhca_dev *dev)
 {
 	int ret;
 
+	dev->health.failed = false;
 	/* An earlier driver or kernel may have left the device running. */
 	ret = qhca_hw_reset(dev);
 	if (ret)
