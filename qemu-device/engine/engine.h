@@ -82,7 +82,8 @@ enum qhca_told {
  * @random: return 32 random bits that cannot be predicted from earlier ones:
  *          the numbers and keys that separate the guest's users are made of
  *          them
- * @neighbour: return the engine that frames to @mac would reach now, or NULL.
+ * @neighbour: return the engine that frames from @smac to @dmac would reach
+ *             now, or NULL.
  *             It must have its memory accessible from this thread and the same
  *             clock, no other caller until this entry point returns, time
  *             (qhca_engine_has_time()), and no frame on its way between the
@@ -114,7 +115,8 @@ struct qhca_engine_ops {
     void (*set_timer)(void *opaque, uint64_t deadline);
     void (*schedule)(void *opaque);
     uint32_t (*random)(void *opaque);
-    struct qhca_engine *(*neighbour)(void *opaque, const uint8_t mac[6]);
+    struct qhca_engine *(*neighbour)(void *opaque, const uint8_t smac[6],
+                                     const uint8_t dmac[6]);
     void (*remove)(void *opaque);
     void (*guest_error)(void *opaque, const char *msg);
     const struct qhca_engine_traces *trace;

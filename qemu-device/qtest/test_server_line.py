@@ -281,6 +281,34 @@ def test_address_moves(program):
         wait_for(cq.poll, "frame")
 
 
+def test_stolen_address(program):
+    """with spoofchk a machine sends from its own address only, and gets nobody else's frames"""
+    with three(program, properties=("", "", ",spoofchk=on")) as (server, hcas, line):
+        thief = Flood(hcas[2], NOBODY, source=hcas[1].mac)
+        thief.more()
+        wait_for(thief.cq.poll, "a frame that is dropped")
+        line.works()
+        equal(server.get("port", "hca2")["sent"], 0)
+        assert server.get("port", "hca2")["spoofed"] > 0
+        hcas[2].m.write(thief.buf, frame(0, NOBODY, hcas[2].mac, thief.size))
+        thief.more()
+        wait_for(lambda: server.get("port", "hca2")["sent"], "frame from its own address")
+
+
+def test_stolen_address_across(program):
+    """spoofchk holds for what would reach its destination without a frame, too"""
+    with three(program) as (server, hcas, _):
+        thief, other = Port(hcas[2], NOBODY, 3), Port(hcas[0], hcas[0].mac, 4)
+        src, dst = thief.memory(), other.memory()
+        for spoofchk, status in (False, c.WC_SUCCESS), (True, c.WC_RETRY_EXC_ERR):
+            server.qmp("qom-set", path="hca2", property="spoofchk", value=spoofchk)
+            equal(server.get("spoofchk", "hca2"), spoofchk)
+            qp, _ = connected(thief, other)
+            qp.post(c.WR_RDMA_WRITE, src, PAGE, rdma(dst))
+            equal(qp.done(), (c.CQE_RDMA_WRITE, status))
+            equal(server.get("port", "hca2")["spoofed"] > 0, spoofchk)
+
+
 def test_memory_of_one_that_goes(program):
     """a machine that goes, with much memory in use, does not hold up others"""
     size, num = 256 << 20, 24           # of the same memory, each with its page tables

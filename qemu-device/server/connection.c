@@ -119,6 +119,7 @@ static void connected(struct hca *hca)
         keeper_give(fd);
         hca->attached = true;
         hca->port.received = hca->port.sent = hca->port.dropped = 0;
+        hca->port.spoofed = 0;
         hca_log(hca, "a machine is connected");
     } else if (hca->error != EAGAIN) {
         hca_log(hca, "a connection failed: %s", g_strerror(hca->error));

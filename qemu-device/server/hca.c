@@ -92,9 +92,10 @@ static uint32_t hca_random(void *opaque)
     return bits;
 }
 
-static struct qhca_engine *hca_neighbour(void *opaque, const uint8_t mac[6])
+static struct qhca_engine *hca_neighbour(void *opaque, const uint8_t smac[6],
+                                         const uint8_t dmac[6])
 {
-    return net_neighbour(opaque, mac);
+    return net_neighbour(opaque, smac, dmac);
 }
 
 static void hca_remove(void *opaque)

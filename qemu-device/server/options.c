@@ -18,8 +18,8 @@ static const char help[] =
     "  -device '{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\","
     "\"path\":\"PATH\"}}'\n"
     "\n"
-    "  --socket PATH[,NAME=VALUE…]  listen there; properties: id, mac, faults, and\n"
-    "                               those of the device in QEMU; in a value\n"
+    "  --socket PATH[,NAME=VALUE…]  listen there; properties: id, mac, faults, spoofchk,\n"
+    "                               and those of the device in QEMU; in a value\n"
     "                               ,, is a comma\n"
     "  --uplink stream:PATH         connect the ports' switch to this -netdev stream,\n"
     "  --uplink dgram:HERE:THERE    -netdev dgram,\n"
@@ -117,6 +117,15 @@ static bool set_mac(struct hca *hca, const char *text)
     return true;
 }
 
+static bool set_spoofchk(struct hca *hca, const char *text)
+{
+    uint64_t value;
+    bool ok = parse_bool(text, &value);
+
+    hca->port.spoofchk = ok && value;
+    return ok;
+}
+
 static bool set(struct hca *hca, const char *name, const char *value)
 {
     char **text = !strcmp(name, "id") ? &hca->name :
@@ -128,7 +137,8 @@ static bool set(struct hca *hca, const char *name, const char *value)
         return true;
     }
     return !strcmp(name, "mac") ? set_mac(hca, value) :
-                                  set_prop(hca, name, value);
+           !strcmp(name, "spoofchk") ? set_spoofchk(hca, value) :
+                                       set_prop(hca, name, value);
 }
 
 /* Take the text up to a comma out of *@at; two of them are one of the text. */

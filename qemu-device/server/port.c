@@ -178,12 +178,21 @@ uint64_t net_clear(struct net *net, struct jam *jam, bool room, uint64_t now)
     return jam->waiting ? jam->until : UINT64_MAX;
 }
 
+static bool is_spoofed(const struct hca *hca, const uint8_t smac[6])
+{
+    return hca->port.spoofchk && memcmp(smac, hca->mac, 6);
+}
+
 bool net_send(struct hca *from, const uint8_t *frame, size_t len)
 {
     struct net *net = from->port.net;
     unsigned self = from->port.number, to = net_where(net, frame);
 
     if (!from->port.up) {
+        return true;
+    }
+    if (is_spoofed(from, frame + 6)) {
+        from->port.spoofed++;
         return true;
     }
     if (to >= NET_UPLINK && uplink_is_full(&net->uplink) &&
@@ -293,13 +302,14 @@ void net_forget(struct hca *hca)
 }
 
 /* There may be no frame on its way between the two: it would be overtaken. */
-struct qhca_engine *net_neighbour(struct hca *from, const uint8_t mac[6])
+struct qhca_engine *net_neighbour(struct hca *from, const uint8_t smac[6],
+                                  const uint8_t dmac[6])
 {
     struct net *net = from->port.net;
-    unsigned to = net_where(net, mac);
+    unsigned to = net_where(net, dmac);
     struct hca *hca = to < net->num ? net->hca[to] : NULL;
 
     return hca && hca != from && from->port.up && port_takes(hca) &&
-           !hca->port.num && !from->port.num &&
+           !is_spoofed(from, smac) && !hca->port.num && !from->port.num &&
            qhca_engine_has_time(hca->engine, hca_now()) ? hca->engine : NULL;
 }

@@ -49,7 +49,9 @@ struct port {
     uint64_t give_up;
     struct jam jam;
     bool up;                            /* the carrier, as the operator wants */
+    bool spoofchk;                      /* only from the permanent address */
     uint64_t sent, received, dropped;   /* frames */
+    uint64_t spoofed;                   /* not sent, for their source address */
 };
 
 #define NET_MAX_PORTS   64
@@ -65,8 +67,9 @@ bool net_send(struct hca *from, const uint8_t *frame, size_t len);
 uint64_t net_deliver(struct hca *hca, uint64_t now);
 /* Drop what waits for @hca. */
 void net_forget(struct hca *hca);
-/* The engine to which frames to @mac would go at once, or NULL. */
-struct qhca_engine *net_neighbour(struct hca *from, const uint8_t mac[6]);
+/* The engine to which frames from @smac to @dmac would go at once, or NULL. */
+struct qhca_engine *net_neighbour(struct hca *from, const uint8_t smac[6],
+                                  const uint8_t dmac[6]);
 
 /*
  * Connect the switch to other hosts, as QEMU's "-netdev @kind" does: see

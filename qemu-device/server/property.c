@@ -61,6 +61,8 @@ static struct json_object *get_port(struct hca *hca)
                            json_object_new_uint64(hca->port.received));
     json_object_object_add(all, "dropped",
                            json_object_new_uint64(hca->port.dropped));
+    json_object_object_add(all, "spoofed",
+                           json_object_new_uint64(hca->port.spoofed));
     return all;
 }
 
@@ -101,11 +103,33 @@ static bool set_bandwidth(struct hca *hca, struct json_object *value,
     return true;
 }
 
+static bool is_boolean(struct json_object *value, const char *name, char **why)
+{
+    if (json_object_is_type(value, json_type_boolean)) {
+        return true;
+    }
+    *why = g_strdup_printf("'%s' is true or false", name);
+    return false;
+}
+
+static struct json_object *get_spoofchk(struct hca *hca)
+{
+    return json_object_new_boolean(hca->port.spoofchk);
+}
+
+static bool set_spoofchk(struct hca *hca, struct json_object *value, char **why)
+{
+    if (!is_boolean(value, "spoofchk", why)) {
+        return false;
+    }
+    hca->port.spoofchk = json_object_get_boolean(value);
+    return true;
+}
+
 static bool set_inject_fatal(struct hca *hca, struct json_object *value,
                              char **why)
 {
-    if (!json_object_is_type(value, json_type_boolean)) {
-        *why = g_strdup("'inject-fatal' is true or false");
+    if (!is_boolean(value, "inject-fatal", why)) {
         return false;
     }
     if (json_object_get_boolean(value)) {
@@ -126,6 +150,7 @@ static const struct property {
     { "port", get_port, NULL },
     { "faults", get_faults, set_faults },
     { "bandwidth", get_bandwidth, set_bandwidth },
+    { "spoofchk", get_spoofchk, set_spoofchk },
     { "inject-fatal", get_inject_fatal, set_inject_fatal },
 };
 

@@ -72,7 +72,7 @@ static struct qhca_engine *neighbour(const struct qhca_engine *e,
     struct qhca_engine *at = NULL;
 
     if (e->ops->neighbour && !vhca_fifo_used(&e->port->tx)) {
-        at = e->ops->neighbour(e->opaque, way->av->dmac);
+        at = e->ops->neighbour(e->opaque, way->local->smac, way->av->dmac);
     }
     return at && vhca_running(at) && !vhca_fifo_used(&at->port->tx) ? at : NULL;
 }

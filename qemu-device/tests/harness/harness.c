@@ -220,10 +220,12 @@ static void schedule(void *opaque)
     g->cost.timers++;
 }
 
-static struct qhca_engine *neighbour(void *opaque, const uint8_t mac[6])
+static struct qhca_engine *neighbour(void *opaque, const uint8_t smac[6],
+                                     const uint8_t dmac[6])
 {
-    struct guest *to = net_neighbour(opaque, mac);
+    struct guest *to = net_neighbour(opaque, dmac);
 
+    (void)smac;
     return to ? to->e : NULL;
 }
 
