@@ -3,10 +3,10 @@
 #
 # build-oci.sh
 #
-# `make oci`: a container image with qhca-vm, QEMU, the guest, and drivers, provider and
-# tests for it, so that a machine of any distribution, or a CI job, needs no more than a
-# container runtime; print the directory with it. layout/ there is an OCI image layout,
-# qhca.oci.tar the same in one file.
+# `make oci`: a container image with qhca-vm, qhca-server, Debian's QEMU, the guest, and
+# drivers, provider and tests for it, so that a machine of any distribution, or a CI job,
+# needs no more than a container runtime; print the directory with it. layout/ there is an
+# OCI image layout, qhca.oci.tar the same in one file.
 #
 # No daemon takes part: mmdebstrap makes the root file system from the packages of
 # build-packages.sh, umoci the image.
@@ -32,7 +32,7 @@ bootstrap()
 		--dpkgopt='path-exclude=/usr/share/locale/*' \
 		--customize-hook='mkdir "$1/debs"' --customize-hook="cp $debs/*.deb \"\$1/debs\"" \
 		--customize-hook='chroot "$1" sh -c "DEBIAN_FRONTEND=noninteractive \
-			apt-get -q install -y --no-install-recommends /debs/qemu-system-x86-qhca_*.deb /debs/qhca-tools_*.deb"' \
+			apt-get -q install -y --no-install-recommends /debs/qhca-server_*.deb /debs/qhca-tools_*.deb"' \
 		--customize-hook='rm -r "$1/debs"' \
 		--customize-hook='mkdir -m 1777 "$1/src" "$1/var/cache/qhca"' \
 		"$QHCA_SUITE" "$tar" "deb $(debian_mirror) $QHCA_SUITE main"
@@ -49,6 +49,7 @@ ready()
 	rsync -a --exclude=.complete "$modules/" "$dir/modules/"
 	rsync -a --exclude=.complete "$provider/" "$dir/provider/"
 	rsync -a --exclude=.complete "$selftests/" "$dir/selftests/"
+	rsync -a --exclude=.complete --exclude=/python "$qemu/" "$dir/stock-qemu/"
 	e2fsck -fy "$dir/image/rootfs.ext4" || [ $? = 1 ]
 	resize2fs -M "$dir/image/rootfs.ext4"
 	size=$(stat -c %s "$dir/image/rootfs.ext4")
@@ -96,13 +97,14 @@ make_final()
 	publish "$tmp" "$out"
 }
 
-debs=$("$QHCA_TOP/scripts/release/build-packages.sh")
+debs=$("$QHCA_TOP/scripts/release/build-packages.sh" --no-qemu)
+qemu=$("$QHCA_TOP/scripts/build/stock-qemu.sh")
 image=$("$QHCA_TOP/scripts/build/image.sh")
 modules=$("$QHCA_TOP/scripts/build/modules.sh")
 provider=$("$QHCA_TOP/scripts/build/provider.sh")
 selftests=$("$QHCA_TOP/scripts/build/selftests.sh")
 date=$("$QHCA_TOP/scripts/release/version.sh" --date)
-out=$QHCA_CACHE/oci-$(hash_text "$debs" "$image" "$modules" "$provider" "$selftests" \
+out=$QHCA_CACHE/oci-$(hash_text "$debs" "$qemu" "$image" "$modules" "$provider" "$selftests" \
 	"$(declare -f bootstrap ready compose)")
 have "$out" || with_lock oci make_final "$out"
 cache_trim oci 2
