@@ -74,13 +74,24 @@ def test_wrong_options(program):
                        ("frames=maybe", "'frames'"), ("vectors=-1", "'vectors'"),
                        ("vectors=4294967298", "'vectors'"), ("frames", "'frames'"),
                        ("dm-size=3K", "'dm-size' must be"), ("dm-size=64KK", "'dm-size'"),
+                       ("dm-size=17179869185G", "'dm-size'"), ("seed= -1", "'seed'"),
+                       ("seed=18446744073709551616", "'seed'"), ("vectors= 8", "'vectors'"),
+                       ("mac=52:54:00:00:+1: 1", "'mac'"), ("mac=0:0:0:0:0:0", "'mac'"),
+                       ("id=", "'id'"), ("spoofchk=maybe", "'spoofchk'"),
                        ("loopback-capture=/nowhere/x", "/nowhere/x: No such"),
                        ("max-qp=4294967295", "'max-qp' is too large")):
         done = subprocess.run([program, "--socket", "/nowhere/socket," + text], check=False,
                               capture_output=True, text=True, timeout=20)
         assert done.returncode in (1, 2) and says in done.stderr, (text, done)
     for words in ([], ["--socket"], ["--uplink", "carrier:pigeon", "--socket", "/nowhere/x"],
-                  ["--socket", "/nowhere/x"], ["--socket", "/" + "x" * 200]):
+                  ["--socket", "/nowhere/x"], ["--socket", "/" + "x" * 200],
+                  ["--socket", ""], ["--socket", ",id=x"], ["--socket", "/x", "--control", ""],
+                  ["--socket", "/x", "--uplink", ""], ["--socket", "/x", "--uplink", "stream:"],
+                  ["--socket", "/x", "--uplink", "dgram::/y"],
+                  ["--socket", "/x,id=a", "--socket", "/y,id=a"],
+                  ["--socket", "/x,mac=2:0:0:0:0:1", "--socket", "/y,mac=02:0:0:0:0:01"],
+                  ["--socket", "/x", "--control", "/y", "--control", "/z"],
+                  ["--socket", "/x", "--uplink", "tap:a", "--uplink", "tap:b"]):
         done = subprocess.run([program, *words], check=False, capture_output=True, text=True,
                               timeout=20)
         assert done.returncode in (1, 2) and done.stderr, (words, done)

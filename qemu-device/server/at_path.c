@@ -25,8 +25,9 @@ bool at_path(int fd, const char *path,
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
-    if (strlen(path) >= sizeof(addr.sun_path)) {
-        errno = ENAMETOOLONG;
+    /* An empty one would be a name without a file. */
+    if (!*path || strlen(path) >= sizeof(addr.sun_path)) {
+        errno = *path ? ENAMETOOLONG : ENOENT;
         return false;
     }
     strcpy(addr.sun_path, path);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca server: its command line. */
+#include <errno.h>
 #include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -44,17 +45,28 @@ static const struct prop {
 #include "../common/props.def"
 };
 
+/* Digits, with 0x or not, and a unit; nothing before them, and none too many. */
 static bool parse_number(const char *text, enum kind kind, uint64_t *value)
 {
+    static const char units[] = "KMG";
+    uint64_t most = kind == UINT32 ? UINT32_MAX : UINT64_MAX;
+    const char *unit = NULL;
     char *end;
 
+    errno = 0;
     *value = strtoull(text, &end, 0);
-    if (kind == SIZE && *end && strchr("KMGkmg", *end)) {
-        *value <<= 10 * (strchr("KMG", g_ascii_toupper(*end)) - "KMG" + 1);
+    if (kind == SIZE && *end) {
+        unit = strchr(units, g_ascii_toupper(*end));
+    }
+    if (unit) {
+        most >>= 10 * (unit - units + 1);
         end++;
     }
-    return end != text && !*end && *text != '-' &&
-           (kind != UINT32 || *value <= UINT32_MAX);
+    if (!g_ascii_isdigit(*text) || *end || errno || *value > most) {
+        return false;
+    }
+    *value <<= unit ? 10 * (unit - units + 1) : 0;
+    return true;
 }
 
 static bool parse_bool(const char *text, uint64_t *value)
@@ -105,16 +117,19 @@ static bool set_prop(struct hca *hca, const char *name, const char *text)
 
 static bool set_mac(struct hca *hca, const char *text)
 {
-    unsigned b[6], n = 0;
+    unsigned b[6], any = 0;
+    int n = 0;
 
     if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &b[0], &b[1], &b[2], &b[3],
-               &b[4], &b[5], (int *)&n) != 6 || text[n]) {
+               &b[4], &b[5], &n) != 6 ||
+        text[n] || text[strspn(text, "0123456789abcdefABCDEF:")]) {
         return false;
     }
     for (unsigned i = 0; i < 6; i++) {
         hca->mac[i] = (uint8_t)b[i];
+        any |= b[i];
     }
-    return true;
+    return any;
 }
 
 static bool set_spoofchk(struct hca *hca, const char *text)
@@ -134,7 +149,7 @@ static bool set(struct hca *hca, const char *name, const char *value)
     if (text) {
         g_free(*text);
         *text = g_strdup(value);
-        return true;
+        return text != &hca->name || *value;
     }
     return !strcmp(name, "mac") ? set_mac(hca, value) :
            !strcmp(name, "spoofchk") ? set_spoofchk(hca, value) :
@@ -186,6 +201,10 @@ static bool add_socket(struct options *o, const char *text)
     hca = o->hca[o->num] = new_hca(o->num);
     o->num++;
     hca->socket = take_item(&text);
+    if (!*hca->socket) {
+        fputs("qhca-server: --socket needs a path\n", stderr);
+        return false;
+    }
     while (*text) {
         g_autofree char *item = take_item(&text);
 
@@ -215,6 +234,49 @@ static bool add_trace(const char *pattern)
     return true;
 }
 
+/* What there can be only one of. */
+static bool set_once(const char **where, const char *name, const char *value)
+{
+    if (*where || !*value) {
+        fprintf(stderr, "qhca-server: --%s %s\n", name,
+                *where ? "is there twice" : "needs a value");
+        return false;
+    }
+    *where = value;
+    return true;
+}
+
+/* Nobody could tell two adapters with one name apart, nor the switch them. */
+static bool are_distinct(const struct options *o)
+{
+    for (unsigned i = 1; i < o->num; i++) {
+        for (unsigned j = 0; j < i; j++) {
+            bool id = !strcmp(o->hca[i]->name, o->hca[j]->name);
+
+            if (id || !memcmp(o->hca[i]->mac, o->hca[j]->mac, 6)) {
+                fprintf(stderr, "qhca-server: %s and %s have the same '%s'\n",
+                        o->hca[j]->socket, o->hca[i]->socket,
+                        id ? "id" : "mac");
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool is_complete(const struct options *o)
+{
+    if (!o->num) {
+        fputs(help, stderr);
+        return false;
+    }
+    if (o->aggregate && !o->uplink) {
+        fputs("qhca-server: --aggregate needs --uplink\n", stderr);
+        return false;
+    }
+    return are_distinct(o);
+}
+
 bool options_parse(struct options *o, int argc, char **argv)
 {
     static const struct option words[] = {
@@ -239,13 +301,17 @@ bool options_parse(struct options *o, int argc, char **argv)
             }
             break;
         case 'u':
-            o->uplink = optarg;
+            if (!set_once(&o->uplink, "uplink", optarg)) {
+                return false;
+            }
             break;
         case 'a':
             o->aggregate = true;
             break;
         case 'c':
-            o->control = optarg;
+            if (!set_once(&o->control, "control", optarg)) {
+                return false;
+            }
             break;
         case 'b':
             hca_verbose = true;
@@ -265,13 +331,9 @@ bool options_parse(struct options *o, int argc, char **argv)
             return false;
         }
     }
-    if (optind < argc || !o->num) {
+    if (optind < argc) {
         fputs(help, stderr);
         return false;
     }
-    if (o->aggregate && !o->uplink) {
-        fputs("qhca-server: --aggregate needs --uplink\n", stderr);
-        return false;
-    }
-    return true;
+    return is_complete(o);
 }
