@@ -309,6 +309,32 @@ def test_stolen_address_across(program):
             equal(server.get("port", "hca2")["spoofed"] > 0, spoofchk)
 
 
+def test_kept_address(program):
+    """nobody, here or behind the uplink, gets the frames to an adapter with spoofchk"""
+    with far_end() as (words, listener), three(
+            program, *words, properties=("", ",spoofchk=on", "")) as (server, hcas, line):
+        far = listener.accept()[0]
+        thief = Flood(hcas[2], NOBODY, source=hcas[1].mac)
+        stolen = frame(0, hcas[0].mac, hcas[1].mac, 100)
+
+        def steal():
+            sent, came = (server.get("port", "hca2")["sent"], server.get("port")["received"])
+            far.sendall(struct.pack(">I", len(stolen)) + stolen)
+            thief.more()
+            wait_for(lambda: server.get("port", "hca2")["sent"] > sent and
+                     server.get("port")["received"] > came, "frames from an address of another")
+
+        steal()
+        line.works()
+        equal(server.get("port")["sent"], 0)
+        for spoofchk in False, True:    # what was taken meanwhile is given back
+            steal()
+            server.qmp("qom-set", path="hca1", property="spoofchk", value=spoofchk)
+        line.works()
+        equal(server.get("port")["sent"], 0)
+        far.close()
+
+
 def test_memory_of_one_that_goes(program):
     """a machine that goes, with much memory in use, does not hold up others"""
     size, num = 256 << 20, 24           # of the same memory, each with its page tables

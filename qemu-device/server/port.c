@@ -59,12 +59,24 @@ static struct net_entry *net_slot(struct net *net, const uint8_t mac[6])
     return &net->learned[(hash ^ mac[3]) % NET_LEARNED];
 }
 
+/* Whether @entry is of an adapter with spoofchk, and not at @port. */
+static bool net_keeps(const struct net *net, const struct net_entry *entry,
+                      unsigned port)
+{
+    for (unsigned i = 0; i < net->num; i++) {
+        if (entry == &net->own[i]) {
+            return i != port && net->hca[i]->port.spoofchk;
+        }
+    }
+    return false;
+}
+
 /* The switch knows where an address is from the frames that come from it. */
 static void net_learn(struct net *net, const uint8_t mac[6], unsigned port)
 {
     struct net_entry *entry = net_slot(net, mac);
 
-    if (!is_multicast(mac)) {
+    if (!is_multicast(mac) && !net_keeps(net, entry, port)) {
         memcpy(entry->mac, mac, 6);
         entry->port = port + 1;
     }
@@ -181,6 +193,14 @@ uint64_t net_clear(struct net *net, struct jam *jam, bool room, uint64_t now)
 static bool is_spoofed(const struct hca *hca, const uint8_t smac[6])
 {
     return hca->port.spoofchk && memcmp(smac, hca->mac, 6);
+}
+
+void net_check(struct hca *hca, bool spoofchk)
+{
+    hca->port.spoofchk = spoofchk;
+    if (spoofchk) {
+        net_learn(hca->port.net, hca->mac, hca->port.number);
+    }
 }
 
 bool net_send(struct hca *from, const uint8_t *frame, size_t len)

@@ -49,7 +49,7 @@ struct port {
     uint64_t give_up;
     struct jam jam;
     bool up;                            /* the carrier, as the operator wants */
-    bool spoofchk;                      /* only from the permanent address */
+    bool spoofchk;                      /* its own address, and no other */
     uint64_t sent, received, dropped;   /* frames */
     uint64_t spoofed;                   /* not sent, for their source address */
 };
@@ -61,6 +61,8 @@ struct net *net_new(void);
 void net_free(struct net *net);
 /* Plug in an HCA; returns false if there are too many. */
 bool net_plug(struct net *net, struct hca *hca);
+/* Whether a port keeps to its adapter's address, and nobody else gets it. */
+void net_check(struct hca *hca, bool spoofchk);
 /* What an engine sends. Returns false if it has to wait for TX_READY. */
 bool net_send(struct hca *from, const uint8_t *frame, size_t len);
 /* Deliver what waits for @hca. Returns when to call again, see hca_work(). */

@@ -122,7 +122,7 @@ static bool set_spoofchk(struct hca *hca, struct json_object *value, char **why)
     if (!is_boolean(value, "spoofchk", why)) {
         return false;
     }
-    hca->port.spoofchk = json_object_get_boolean(value);
+    net_check(hca, json_object_get_boolean(value));
     return true;
 }
 
