@@ -18,7 +18,7 @@ from hca import PAGE, wait_for
 from machine import HERE, RAM_SIZE
 from rc import Port, Qp, connected, rdma
 from served import Server, cpu_time, machine, machines
-from vfio_user import HEAD, READ, REGION_INFO, Client, Refused
+from vfio_user import HEAD, READ, Client, Refused
 
 
 @contextlib.contextmanager
@@ -169,9 +169,8 @@ def test_device_memory(program):
     """device memory can be mapped, and cannot be made smaller"""
     with Server(program, ",dm-size=64K") as server, Client(server.paths[0]) as client:
         client.write(c.BAR_DM, 4000, b"word")
-        client.send(REGION_INFO, struct.pack("<IIIIQQ", 1024, 0, c.BAR_DM, 0, 0, 0))
-        data, fds, _, _ = socket.recv_fds(client.sock, 4096, 4)
-        equal(struct.unpack_from("<Q", data, HEAD.size + 16)[0], 65536)
+        size, fds = client.region(c.BAR_DM)
+        equal(size, 65536)
         with mmap.mmap(fds[0], 65536) as dm:
             equal(dm[4000:4004], b"word")
             dm[0:4] = b"back"

@@ -17,8 +17,7 @@ from machine import RAM_SIZE
 from rc import Mr, Port, connected, rdma
 from served import Server, cpu_time, machine, machines
 from test_server import is_refused, memory
-from vfio_user import (CONFIG, GET_INFO, HEAD, MSIX, READ, REGION_INFO, SET_IRQS, Client, Gone,
-                       Refused)
+from vfio_user import (CONFIG, GET_INFO, HEAD, MSIX, READ, SET_IRQS, Client, Gone, Refused)
 
 FAR = 1 << 40               # where no machine of the tests has memory
 TRIGGER = 0x20              # SET_IRQS: send the messages
@@ -235,16 +234,14 @@ def test_heir(program):
     """a machine that is gone leaves nothing in the device's memory, and sees none of the next"""
     with Server(program, ",dm-size=64K") as server:
         with Client(server.paths[0]) as client:
-            client.send(REGION_INFO, struct.pack("<IIIIQQ", 1024, 0, c.BAR_DM, 0, 0, 0))
-            _, fds, _, _ = socket.recv_fds(client.sock, 4096, 4)
+            _, fds = client.region(c.BAR_DM)
             client.write(c.BAR_DM, 0, b"old")
         wait_for(lambda: not server.connected(), "end")
         with mmap.mmap(fds[0], 65536) as dm, Client(server.paths[0]) as client:
             equal(client.read(c.BAR_DM, 0, 3), bytes(3))
             client.write(c.BAR_DM, 0, b"new")
             equal(dm[:3], b"old")
-            client.send(REGION_INFO, struct.pack("<IIIIQQ", 1024, 0, c.BAR_DM, 0, 0, 0))
-            _, more, _, _ = socket.recv_fds(client.sock, 4096, 4)
+            _, more = client.region(c.BAR_DM)
             equal(os.pread(more[0], 3, 0), b"new")
         for fd in fds + more:
             os.close(fd)

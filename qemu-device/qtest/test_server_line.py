@@ -2,6 +2,7 @@
 """Head of line: what is slow or stands still holds up nobody else."""
 
 import contextlib
+import mmap
 import os
 import socket
 import struct
@@ -354,3 +355,23 @@ def test_memory_of_one_that_goes(program):
         while server.connected("hca2"):
             took.append(line.works())
         assert max(took) < SHORT, max(took)
+
+
+def test_device_memory_of_one_that_goes(program):
+    """nor does one with much memory of the device"""
+    size = 512 << 20
+    with three(program, properties=("", "", ",dm-size=512M")) as (server, hcas, line):
+        _, fds = hcas[2].m.client.region(c.BAR_DM)
+        with mmap.mmap(fds[0], size) as dm:
+            for page in range(0, size, PAGE):
+                dm[page] = 1
+        os.close(fds[0])
+        with open("/proc/%d/schedstat" % server.process.pid, encoding="ascii") as thread:
+            before = int(thread.read().split()[0])
+            hcas[2].m.close()
+            wait_for(lambda: not server.connected("hca2"), "end")
+            line.works()
+            thread.seek(0)
+            took = int(thread.read().split()[0]) - before
+        assert took < 15e6, took        # nanoseconds; to free it takes 30 ms
+        equal(machine(server, 2).m.client.read(c.BAR_DM, 0, 1), bytes(1))

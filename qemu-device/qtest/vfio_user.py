@@ -77,6 +77,12 @@ class Client:
     def write(self, region, offset, data):
         self.ask(WRITE, struct.pack("<QII", offset, region, len(data)) + data)
 
+    def region(self, number):
+        """The size of a region, and the file descriptors of its memory."""
+        self.send(REGION_INFO, struct.pack("<IIIIQQ", 1024, 0, number, 0, 0, 0))
+        data, fds, _, _ = socket.recv_fds(self.sock, 4096, 4)
+        return struct.unpack_from("<Q", data, HEAD.size + 16)[0], fds
+
     def share(self, base, length, fd, flags=3, offset=0):
         """Hand over memory; without a file descriptor it is a name only."""
         body = struct.pack("<IIQQQ", 32, flags, offset, base, length)

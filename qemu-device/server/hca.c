@@ -214,14 +214,23 @@ static int hca_new_dm(const struct hca *hca)
     return fd;
 }
 
-/* A machine that is gone may still have the memory mapped. */
+/*
+ * A machine that is gone may still have the memory mapped. If not, what it has
+ * touched is freed with the last mapping, which takes a while.
+ */
 static void hca_renew_dm(struct hca *hca)
 {
     int fd = hca_new_dm(hca);
+    uint8_t *old = hca->dm, *dm = MAP_FAILED;
 
-    if (fd < 0 || mmap(hca->dm, hca->props.dm_size, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
-        dup3(fd, hca->dm_fd, O_CLOEXEC) < 0) {
+    if (fd >= 0) {
+        dm = mmap(NULL, hca->props.dm_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+                  fd, 0);
+    }
+    if (dm != MAP_FAILED && dup3(fd, hca->dm_fd, O_CLOEXEC) >= 0) {
+        hca->dm = dm;
+        hca_unmap(hca->vfu, old, hca->props.dm_size);
+    } else {
         hca_log(hca, "no new memory of the device: %s", g_strerror(errno));
         memset(hca->dm, 0, hca->props.dm_size);
     }
@@ -246,7 +255,7 @@ void hca_reset(struct hca *hca, bool lost)
         hca->todo &= ~(unsigned)HCA_TODO_REMOVE;
         hca->memory.lost = false;
         hca_pci_power_on(hca);
-        if (hca->dm) {
+        if (hca->dm && hca->attached) {
             hca_renew_dm(hca);
         }
     }
