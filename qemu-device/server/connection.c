@@ -33,7 +33,7 @@
 #define MOST_UNREAD     65536
 /* File descriptors that wait to be closed. */
 #define MOST_CLOSING    256
-/* With so many of them, memory is not unmapped later, but at once. */
+/* With so much that waits, memory is not unmapped later, but at once. */
 #define MOST_UNMAPPING  64
 /* Messages for one machine before the others have a turn. */
 #define MESSAGES        64
@@ -50,42 +50,58 @@ static gpointer attach(gpointer opaque)
     return NULL;
 }
 
-/* struct rest - a file descriptor, or -1, and memory that the machine had */
+/* struct rest - a file descriptor, or -1 and memory that the machine had */
 struct rest {
     int fd;
     void *at;
     size_t len;
 };
 
-static void close_one(gpointer item, gpointer opaque)
+static void end_one(struct rest *rest, int *left)
 {
-    struct hca *hca = opaque;
-    struct rest *rest = item;
-
     /* Also for ThreadSanitizer, which does not know the locks of the pool. */
-    g_assert(g_atomic_int_get(&hca->closing) > 0);
-    if (rest->len) {
-        munmap(rest->at, rest->len);
-    }
+    g_assert(g_atomic_int_get(left) > 0);
     if (rest->fd >= 0) {
         close(rest->fd);
+    } else {
+        munmap(rest->at, rest->len);
     }
     g_free(rest);
-    g_atomic_int_add(&hca->closing, -1);
+    g_atomic_int_add(left, -1);
 }
 
-static void close_later(struct hca *hca, struct rest rest)
+static void close_one(gpointer rest, gpointer opaque)
 {
-    if (!hca->closer) {
-        hca->closer = g_thread_pool_new(close_one, hca, 1, FALSE, NULL);
+    struct hca *hca = opaque;
+
+    end_one(rest, &hca->closing);
+}
+
+static void unmap_one(gpointer rest, gpointer opaque)
+{
+    struct hca *hca = opaque;
+
+    end_one(rest, &hca->unmapping);
+}
+
+/* Memory does not wait for file descriptors, which a machine can hold up. */
+static void end_later(struct hca *hca, struct rest rest)
+{
+    struct rest *copy = g_memdup2(&rest, sizeof(rest));
+    bool fd = rest.fd >= 0;
+    GThreadPool **pool = fd ? &hca->closer : &hca->unmapper;
+
+    if (!*pool) {
+        *pool = g_thread_pool_new(fd ? close_one : unmap_one, hca, 1, FALSE,
+                                  NULL);
     }
-    g_atomic_int_inc(&hca->closing);
-    g_thread_pool_push(hca->closer, g_memdup2(&rest, sizeof(rest)), NULL);
+    g_atomic_int_inc(fd ? &hca->closing : &hca->unmapping);
+    g_thread_pool_push(*pool, copy, NULL);
 }
 
 void hca_close_fd(vfu_ctx_t *vfu, int fd)
 {
-    close_later(vfu_get_private(vfu), (struct rest) { fd, NULL, 0 });
+    end_later(vfu_get_private(vfu), (struct rest) { fd, NULL, 0 });
 }
 
 void hca_unmap(vfu_ctx_t *vfu, void *at, size_t len)
@@ -93,11 +109,16 @@ void hca_unmap(vfu_ctx_t *vfu, void *at, size_t len)
     struct hca *hca = vfu_get_private(vfu);
 
     /* Memory that a machine has hundreds of times takes address space. */
-    if (g_atomic_int_get(&hca->closing) > MOST_UNMAPPING) {
+    if (g_atomic_int_get(&hca->unmapping) > MOST_UNMAPPING) {
         munmap(at, len);
     } else {
-        close_later(hca, (struct rest) { -1, at, len });
+        end_later(hca, (struct rest) { -1, at, len });
     }
+}
+
+bool hca_is_ending(struct hca *hca)
+{
+    return g_atomic_int_get(&hca->closing) || g_atomic_int_get(&hca->unmapping);
 }
 
 static void connected(struct hca *hca)
@@ -216,7 +237,7 @@ void hca_input(struct hca *hca)
 {
     if (hca->attaching) {
         connected(hca);
-    } else if (!hca->attached && g_atomic_int_get(&hca->closing)) {
+    } else if (!hca->attached && hca_is_ending(hca)) {
         hca->look = hca_now() + PARTIAL_LOOK_NS;    /* for the next machine */
     } else if (!hca->attached) {
         hca->attaching = g_thread_new("attach", attach, hca);

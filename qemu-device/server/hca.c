@@ -350,7 +350,10 @@ void hca_stop(struct hca *hca)
     if (hca->closer) {
         g_thread_pool_free(hca->closer, FALSE, FALSE);
     }
-    if (hca->attaching || g_atomic_int_get(&hca->closing)) {
+    if (hca->unmapper) {
+        g_thread_pool_free(hca->unmapper, FALSE, FALSE);
+    }
+    if (hca->attaching || hca_is_ending(hca)) {
         return;     /* a thread has the rest until the process ends */
     }
     if (hca->attach_fd > 0) {

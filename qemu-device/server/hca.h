@@ -46,7 +46,8 @@ struct hca_messages {
  * @bad: the connection is being closed
  * @attaching: a thread that waits for the first message of a connection, and
  *             reports by @attach_fd, with @error
- * @closer: a thread for close() and munmap(), which has @closing yet to do
+ * @closer: a thread for close(), which has @closing yet to do
+ * @unmapper: a thread for munmap(), which has @unmapping yet to do
  * @partial: a message has begun to arrive, and has to be there by this time
  * @look: when to look for the rest of it; 0: the socket is polled
  * @deadline: of qhca_engine_tick(), in nanoseconds of CLOCK_MONOTONIC
@@ -69,8 +70,8 @@ struct hca {
     bool attached, bad, awake;
     GThread *attaching;
     int attach_fd, error;
-    GThreadPool *closer;
-    int closing;
+    GThreadPool *closer, *unmapper;
+    int closing, unmapping;
     uint64_t partial, look;
     unsigned todo;
     uint64_t deadline, irqs, rung;
@@ -134,6 +135,8 @@ void hca_input(struct hca *hca);
 void hca_close_fd(vfu_ctx_t *vfu, int fd);
 /* Unmap the machine's memory, later: much of it takes seconds. */
 void hca_unmap(vfu_ctx_t *vfu, void *at, size_t len);
+/* Whether some of that has yet to be done. */
+bool hca_is_ending(struct hca *hca);
 /* Close the connection, after a message that says why. */
 void hca_hang_up(struct hca *hca, const char *why);
 /* Watch over the connection. Returns when to call again, as hca_work(). */
