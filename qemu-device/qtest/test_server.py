@@ -312,6 +312,7 @@ def test_control(program):
                 ("qom-set", {"path": "hca0", "property": "counters", "value": 1}),
                 ("qom-set", {"path": "hca0", "property": "faults", "value": 1}),
                 ("qom-set", {"path": "hca0", "property": "faults", "value": "tx drp"}),
+                ("qom-set", {"path": "hca0", "property": "faults", "value": "tx drop\0rx drop"}),
                 ("qom-set", {"path": "hca0", "property": "inject-fatal", "value": "yes"}),
                 ("set_link", {"name": "hca0", "up": "no"})):
             assert "desc" in server.qmp(command, **arguments)["error"], command

@@ -66,11 +66,19 @@ static struct json_object *get_port(struct hca *hca)
     return all;
 }
 
+/* Text that ends where it ends: no byte of it is 0. */
+static bool is_text(struct json_object *value)
+{
+    return json_object_is_type(value, json_type_string) &&
+           strlen(json_object_get_string(value)) ==
+           (size_t)json_object_get_string_len(value);
+}
+
 static bool set_faults(struct hca *hca, struct json_object *value, char **why)
 {
     struct qhca_fault_error err;
 
-    if (!json_object_is_type(value, json_type_string)) {
+    if (!is_text(value)) {
         *why = g_strdup("'faults' is text");
         return false;
     }

@@ -19,6 +19,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -65,15 +66,14 @@ struct rule {
 static const struct rule rules[] = {
     /* Machines, which connect and hand over memory and eventfds. */
     ALLOW(accept), ALLOW(accept4), ALLOW(recvfrom), ALLOW(recvmsg),
-    ALLOW(sendmsg), ALLOW(setsockopt), ALLOW(shutdown), ALLOW(fstat),
-    ALLOW(fstatfs), ALLOW(close),
+    ALLOW(sendmsg), ALLOW(shutdown), ALLOW(fstat), ALLOW(close),
+    ONLY(setsockopt, 2, SO_SNDTIMEO), ONLY(setsockopt, 2, SO_OOBINLINE),
     /* Without an address: that of a datagram could be any socket's. */
     BITS(sendto, 4, UINT64_MAX, 0),
     ONLY(ioctl, 1, FIONREAD), ONLY(ioctl, 1, SIOCOUTQ),
     ONLY(fcntl, 1, F_GETFL), ONLY(fcntl, 1, F_SETFL),
-    ONLY(fcntl, 1, F_GETFD), ONLY(fcntl, 1, F_SETFD),
     /* The uplink, messages, eventfds of the server's own. */
-    ALLOW(read), ALLOW(write), ALLOW(readv), ALLOW(writev), ALLOW(lseek),
+    ALLOW(read), ALLOW(write), ALLOW(writev),
     /* Interrupts. */
     ALLOW(io_submit), ALLOW(io_getevents),
     /* Memory of the device for the next machine. */
@@ -83,8 +83,8 @@ static const struct rule rules[] = {
     BITS(mmap, 2, PROT_EXEC, 0), BITS(mprotect, 2, PROT_EXEC, 0),
     ALLOW(munmap), ALLOW(mremap), ALLOW(madvise), ALLOW(brk),
     /* Waiting, time and chance. */
-    ALLOW(poll), ALLOW(ppoll), ALLOW(clock_gettime), ALLOW(clock_nanosleep),
-    ALLOW(getrandom), ALLOW(restart_syscall), ALLOW(sched_yield),
+    ALLOW(poll), ALLOW(ppoll), ALLOW(clock_gettime), ALLOW(getrandom),
+    ALLOW(restart_syscall),
     /* Threads, but no processes; see the error of clone3() below. */
     BITS(clone, 0, CLONE_THREAD, CLONE_THREAD), ALLOW(futex),
     ALLOW(set_robust_list), ALLOW(rseq), ALLOW(gettid), ALLOW(getpid),

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/if_tun.h>
 #include <linux/sched.h>
 #include <pthread.h>
@@ -19,6 +20,7 @@
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -165,6 +167,21 @@ static long try_accept(void)
     return accept(listener, NULL, NULL);
 }
 
+static long try_filter(void)
+{
+    struct sock_filter all = { .code = BPF_RET | BPF_K, .k = 0xffff };
+    struct sock_fprog prog = { .len = 1, .filter = &all };
+
+    return setsockopt(dgram, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
+}
+
+static long try_timeout(void)
+{
+    const struct timeval limit = { .tv_usec = 1000 };
+
+    return setsockopt(dgram, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
 static long try_memfd(void)
 {
     return memfd_create("test", MFD_CLOEXEC);
@@ -187,6 +204,7 @@ static const struct attempt {
     { "connect a socket", try_connect, EPERM, 0 },
     { "bind a socket", try_bind, EPERM, 0 },
     { "send to an address", try_sendto, EPERM, 0 },
+    { "give a socket a program", try_filter, EPERM, 0 },
     { "become an interface", try_tun, EPERM, 0 },
     { "have signals sent", try_owner, EPERM, 0 },
     { "map code", try_code, EPERM, 0 },
@@ -201,6 +219,7 @@ static const struct attempt {
     { "open a file in a thread", try_thread, EPERM, 0 },
     { "have memory", try_memory, 0, 0 },
     { "accept a connection", try_accept, EAGAIN, 0 },
+    { "limit how long to send", try_timeout, 0, 0 },
     { "make memory for others", try_memfd, 0, 0 },
     { "abort", try_abort, 0, SIGABRT },
 };
