@@ -68,6 +68,21 @@ class Installed(unittest.TestCase):
     def script(name, *_):
         return '/stock' if name == 'build/stock-qemu.sh' else None
 
+    def test_old_qemu(self):
+        """The user's QEMU has to know vfio-user-pci, if it is for a server."""
+        path = os.path.join(self.bin.name, 'qemu')
+        for model, server, good in (('qhca', True, False), ('vfio-user-pci', True, True),
+                                    ('qhca', False, True)):
+            with open(path, 'w', encoding='ascii') as file:
+                os.chmod(path, 0o755)
+                file.write(f'#!/bin/sh\necho \'name "{model}", bus PCI\'\n')
+            opts = self.chosen(server=server, qemu=path)
+            if good:
+                self.assertEqual(build.qemu_program(opts, []), path)
+            else:
+                with self.assertRaisesRegex(build.BuildError, 'needs QEMU 10.1'):
+                    build.qemu_program(opts, [])
+
     def test_sanitizer(self):
         """Whoever asks for one must not get a program without."""
         self.install('qhca-server')

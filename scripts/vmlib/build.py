@@ -99,9 +99,19 @@ def stock_qemu():
     return os.path.join(script('build/stock-qemu.sh'), 'qemu-system-x86_64')
 
 
+def own_qemu(opts):
+    """The user's, which may be too old for a server."""
+    if opts.server:
+        models = subprocess.run([opts.qemu, '-device', 'help'], check=False, text=True,
+                                stdout=subprocess.PIPE).stdout
+        if '"vfio-user-pci"' not in models:
+            raise BuildError(f'{opts.qemu} has no vfio-user-pci: --server needs QEMU 10.1 or newer')
+    return opts.qemu
+
+
 def qemu_program(opts, args):
     if opts.qemu:
-        return opts.qemu
+        return own_qemu(opts)
     if opts.arm64:
         return os.path.join(script('build/arm64.sh', 'qemu'), 'qemu-system-aarch64')
     if opts.server:
