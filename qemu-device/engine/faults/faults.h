@@ -130,8 +130,7 @@ struct vhca_fault_data {
 /* struct vhca_fault_early - pieces of the data of a READ, read early */
 struct vhca_fault_early {
     struct vhca_timer timer;    /* runs while others wait to be read */
-    uint64_t va;                /* of the response: this, MSN and QP number */
-    uint32_t msn, qpn;
+    uint32_t qpn;               /* the one that answers */
     unsigned num;               /* of pieces */
     uint32_t off[QHCA_EARLY_PIECES], len[QHCA_EARLY_PIECES];
     uint8_t bytes[QHCA_EARLY_PIECES][QHCA_EARLY_BYTES];

@@ -144,6 +144,7 @@ static void meet_held(struct qhca_engine *e, const struct vhca_mr *mr,
 bool vhca_mr_run(struct qhca_engine *e, const struct vhca_mr *mr,
                  uint64_t addr, size_t *len, bool write, uint64_t *at)
 {
+    mr = resolve(mr, &addr);
     switch (mr->type) {
     case QHCA_MR_NULL:
         return false;

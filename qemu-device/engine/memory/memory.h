@@ -158,7 +158,7 @@ enum vhca_mem_result vhca_mr_put(struct qhca_engine *e,
                                  const struct vhca_mr *mr, uint64_t addr,
                                  const void *buf, size_t len);
 /*
- * Find the DMA address of the byte at @addr of a region, and reduce @len to how
+ * Find the DMA address of the byte at @addr of @mr, and reduce @len to how
  * many bytes are contiguous from there on. Returns false if it has none, or is
  * on a page that is absent, or not there to @write to.
  */

@@ -3,21 +3,20 @@
  * qhca engine: the order in which the data of a READ leave memory. IBTA says
  * nothing about it. This device reads each packet when it is sent, unless a
  * fault rule asks for disorder: then it reads some pieces of the message early,
- * wherever they are, and all others some time later.
+ * wherever they are, and all others some time later. A QP answers one READ at a
+ * time, so it has one place for them.
  */
 #include "responder.h"
 
 #define WAIT_NS     20000u      /* at most; far less than any timeout */
 
-/* Return the place with what has been read early for @r, or NULL. */
-static struct vhca_fault_early *find(const struct qhca_engine *e,
-                                     const struct vhca_qp *qp,
-                                     const struct vhca_response *r)
+/* Return the place with what has been read early for the QP, or NULL. */
+static struct vhca_fault_early *find(const struct qhca_engine *e, uint32_t qpn)
 {
     for (unsigned i = 0; i < QHCA_FAULT_EARLY; i++) {
         struct vhca_fault_early *g = &e->faults->early[i];
 
-        if (g->num && g->qpn == qp->qpn && g->msn == r->msn && g->va == r->va) {
+        if (g->num && g->qpn == qpn) {
             return g;
         }
     }
@@ -39,24 +38,63 @@ static void timeout(struct qhca_engine *e, struct vhca_timer *t)
     go_on(e, container_of(t, struct vhca_fault_early, timer));
 }
 
+/*
+ * Draw a piece of the response that begins and ends at multiples of the grain,
+ * or where all of it does. The first byte of the response is at @at in memory.
+ */
+static bool draw_piece(struct vhca_fault_rule *rule,
+                       const struct vhca_response *r, uint64_t at,
+                       uint32_t *off, uint32_t *len)
+{
+    uint32_t grain = (uint32_t)rule->grain;
+    uint32_t from = (uint32_t)vhca_fault_draw(rule, r->length);
+    uint32_t max = MIN_OF(r->length - from, QHCA_EARLY_BYTES);
+    uint32_t to = from + 1 + (uint32_t)vhca_fault_draw(rule, max);
+    uint32_t before = (uint32_t)((at + from) % grain);
+    uint32_t after = (grain - (uint32_t)((at + to) % grain)) % grain;
+
+    *off = from - MIN_OF(from, before);
+    *len = to - *off + MIN_OF(r->length - to, after);
+    return *len <= QHCA_EARLY_BYTES;
+}
+
 /* Read a piece of the response, somewhere. */
-static void read_piece(struct qhca_engine *e, const struct vhca_key_user *user,
+static void read_piece(struct qhca_engine *e, const struct vhca_mr *mr,
                        const struct vhca_response *r,
                        struct vhca_fault_early *g)
 {
-    struct vhca_fault_rule *rule = e->faults->disorder;
-    uint32_t off = (uint32_t)vhca_fault_draw(rule, r->length);
-    uint32_t max = MIN_OF(r->length - off, QHCA_EARLY_BYTES);
-    uint32_t len = 1 + (uint32_t)vhca_fault_draw(rule, max);
-    const struct vhca_mr *mr;
+    size_t run = r->length;
+    uint32_t off, len;
+    uint64_t at;
 
-    mr = vhca_mr_find(e, user, r->rkey, r->va + off, len,
-                      QHCA_ACCESS_REMOTE_READ);
-    if (mr && (mr->window ? mr->region : mr)->type != QHCA_MR_ODP &&
+    if (vhca_mr_run(e, mr, r->va, &run, false, &at) &&
+        draw_piece(e->faults->disorder, r, at, &off, &len) &&
         vhca_mr_read(e, mr, r->va + off, g->bytes[g->num], len) ==
         QHCA_MEM_OK) {
         g->off[g->num] = off;
         g->len[g->num++] = len;
+    }
+}
+
+/* Read some pieces of the response, if its key is valid. */
+static void read_pieces(struct qhca_engine *e, struct vhca_qp *qp,
+                        const struct vhca_response *r,
+                        struct vhca_fault_early *g)
+{
+    const struct vhca_mr *mr;
+    struct vhca_key_user user;
+
+    mr = !vhca_xrc_user(e, qp, r->srqn, &user) ? NULL :
+         vhca_mr_find(e, &user, r->rkey, r->va, r->length,
+                      QHCA_ACCESS_REMOTE_READ);
+    /* What may wait for a page has to wait in its turn. */
+    if (!mr || (mr->window ? mr->region : mr)->type == QHCA_MR_ODP) {
+        return;
+    }
+    for (unsigned n = 1 + (unsigned)vhca_fault_draw(e->faults->disorder,
+                                                    QHCA_EARLY_PIECES);
+         n > 0; n--) {
+        read_piece(e, mr, r, g);
     }
 }
 
@@ -80,25 +118,22 @@ bool vhca_gather_begin(struct qhca_engine *e, struct vhca_qp *qp,
 {
     struct vhca_fault_rule *rule = e->faults->disorder;
     struct vhca_fault_early *g;
-    struct vhca_key_user user;
 
-    if (!rule || r->early || r->done || !r->length ||
-        !vhca_xrc_user(e, qp, r->srqn, &user)) {
+    if (!rule || r->early || r->done || !r->length) {
         return false;
     }
     r->early = true;
+    g = find(e, qp->qpn);
+    if (g) {
+        g->num = 0;             /* that was for another READ */
+    }
     g = take_place(e);
     if (!g) {
         return false;
     }
     g->qpn = qp->qpn;
-    g->msn = r->msn;
-    g->va = r->va;
     g->num = 0;
-    for (unsigned n = 1 + (unsigned)vhca_fault_draw(rule, QHCA_EARLY_PIECES);
-         n > 0; n--) {
-        read_piece(e, &user, r, g);
-    }
+    read_pieces(e, qp, r, g);
     rule->hits++;
     qp->rsp.early_wait = true;
     g->timer.fn = timeout;
@@ -111,7 +146,7 @@ void vhca_gather_use(const struct qhca_engine *e, const struct vhca_qp *qp,
                      const struct vhca_response *r, uint8_t *payload,
                      uint32_t len)
 {
-    const struct vhca_fault_early *g = r->early ? find(e, qp, r) : NULL;
+    const struct vhca_fault_early *g = r->early ? find(e, qp->qpn) : NULL;
 
     for (unsigned i = 0; g && i < g->num; i++) {
         uint32_t from = MAX_OF(g->off[i], r->done);

@@ -78,11 +78,36 @@ static void test_full(void)
     }
 }
 
+/*
+ * What was read early is for one READ. The next one of the QP has the same
+ * number and address here, as after 2^24 others.
+ */
+static void test_once(void)
+{
+    struct vhca_qp *q;
+
+    start_litmus(false);
+    guest_set_faults(g, "port order=adversarial");
+    q = vhca_qp_get(g->e, peer.qpn);
+    for (unsigned i = 0; i < 50; i++) {
+        litmus_clear();
+        put_op(&qp, QHCA_WR_RDMA_READ, Y, X, LEN);
+        ring_done(&qp, &qp.scq, 1);
+        CHECK(is_all(Y, LEN, 0));
+        q->rsp.msn = psn_add(q->rsp.msn, -1u);
+        memset(spot(X), 0xff, LEN);
+        put_op(&qp, QHCA_WR_RDMA_READ, Y, X, LEN);
+        ring_done(&qp, &qp.scq, 1);
+        CHECK(is_all(Y, LEN, 0xff));
+    }
+}
+
 static const struct test tests[] = {
     { "for how long", test_within },
     { "a saved state", test_saved },
     { "a reset", test_reset },
     { "large messages", test_full },
+    { "data read early", test_once },
 };
 
 TEST_MAIN(tests)
