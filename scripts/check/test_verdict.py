@@ -81,6 +81,13 @@ class Judging(unittest.TestCase):
                          'it comes back: a/1 carried 0.0 MB/s from 12 s to 16 s, >= 8.0 is '
                          'expected (40% of a/1 from 1 s to 4 s)')
 
+    def test_nothing_to_compare(self):
+        """A program that has left an adapter alone before anything happened to it is not judged by
+        what that carried then: nothing is not as much as nothing."""
+        bad = self.bad(lambda now: (20, 20 if now < 0.5 else 0))
+        self.assertEqual(bad, ['it comes back: a/1 carried 0.0 MB/s from 1 s to 4 s, that is nothing '
+                               'to compare with'])
+
     def test_slower(self):
         bad = self.bad(lambda now: (20, 20) if now < 4 else (20, 0) if now < 8 else (2, 9))
         self.assertEqual(len(bad), 1)

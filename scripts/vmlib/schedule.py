@@ -62,13 +62,25 @@ def commands(what):
     return put('faults', '' if what == 'none' else what)
 
 
+def _adapter(name, roles, hcas):
+    role, rail = name.split('/')
+    if role not in roles or int(rail) >= hcas:
+        raise BadSchedule(f'there is no adapter {name}')
+
+
+def _expectation(text, roles, hcas):
+    found = verdict.parse(text)
+    for name in sorted(verdict.rails(found)):
+        _adapter(name, roles, hcas)
+    return found
+
+
 def _entry(line, roles, hcas, start, rng):
     found = LINE.match(line)
     when = found and WHEN.match(found[1])
     if not found or not when or not found[4]:
         raise BadSchedule('not "WHEN MACHINE/RAIL: WHAT"')
-    if found[2] not in roles or int(found[3]) >= hcas:
-        raise BadSchedule(f'there is no adapter {found[2]}/{found[3]}')
+    _adapter(f'{found[2]}/{found[3]}', roles, hcas)
     delay = seconds(when['delay']) if when['delay'] else 0
     if when['spread']:
         delay += rng.uniform(0, seconds(when['spread']))
@@ -90,7 +102,7 @@ def parse(text, roles, hcas):
             elif begin := re.fullmatch(r'start\s+([a-z][a-z0-9-]*)', line):
                 start = begin[1]
             elif word == 'expect':
-                expectations.append(verdict.parse(rest))
+                expectations.append(_expectation(rest, roles, hcas))
             else:
                 entries.append(_entry(line, roles, hcas, start, rng))
         except (BadSchedule, verdict.BadExpectation) as err:

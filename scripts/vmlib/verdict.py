@@ -20,6 +20,7 @@ TIMEOUT = 124               # what timeout(1) and vm say of a program that does 
 SIGNALS = 128               # a shell says so much more than the signal that has ended a program
 LATE = 0.5                  # seconds that the last sample may be before the end of a window
 STILL = 0.05                # of what it carries on average, all in all, is a pause
+LEAST = 0.1                 # MB/s with which something can be compared; what is less is nothing
 EVENT = 'event '            # begins what the report says of one
 
 
@@ -52,6 +53,12 @@ def parse(text):
                        int(found['percent'] or 0), found['other'] or found['rail'],
                        _window(found['base']) if found['base'] else None,
                        float(found['pause'][:-1]) if found['pause'] else None, why)
+
+
+def rails(expectation):
+    """Those adapters that it names."""
+    named = () if expectation == FAILURE else (expectation.rail, expectation.other)
+    return {rail for rail in named if rail != 'all'}
 
 
 def seconds(expectations):
@@ -130,8 +137,12 @@ def _ended(expectations, status):
 
 
 def _compared(one, report):
-    now = report.carried(one.rail, one.window)
-    least = one.percent / 100 * report.carried(one.other, one.base)
+    now, base = report.carried(one.rail, one.window), report.carried(one.other, one.base)
+    if base < LEAST:
+        return Verdict(False, f'{one.why}: {one.other} carried {base:.1f} MB/s from '
+                       f'{one.base.start:g} s to {one.base.end:g} s, that is nothing to compare '
+                       'with')
+    least = one.percent / 100 * base
     good = now >= least if one.sign == '>=' else now <= least
     return Verdict(good, f'{one.why}: {one.rail} carried {now:.1f} MB/s from '
                    f'{one.window.start:g} s to {one.window.end:g} s, {one.sign} {least:.1f} is '
