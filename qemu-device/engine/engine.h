@@ -63,8 +63,8 @@ enum qhca_told {
  *                   last byte is seen after the others
  * @dma_peek: return where guest memory at @addr can be read in place, until the
  *            entry point returns. @len: how much is wanted, and on return how
- *            much is there. NULL if it cannot be read in place, now or ever:
- *            use @dma_read
+ *            much is there. NULL if it cannot be read in place, now or ever,
+ *            or cannot be written: use @dma_read
  * @atomic_cas: compare-and-swap 8 guest-endian bytes at the 8-byte aligned
  *              @addr, giving the value found in @old; atomic against the
  *              guest's CPUs where the host can do that

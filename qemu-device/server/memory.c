@@ -67,7 +67,7 @@ const uint8_t *memory_peek(struct memory *m, uint64_t addr, size_t *len)
     struct ram *ram = lookup(m, addr, &place);
     uint64_t off;
 
-    if (!ram) {
+    if (!ram || !ram->writable) {
         return NULL;
     }
     off = addr - ram->base;

@@ -46,7 +46,7 @@ bool memory_add(struct memory *m, struct ram ram);
 void memory_remove(struct memory *m, uint64_t base, uint64_t len);
 /* Return the @len bytes at @addr, or NULL unless they are one piece. */
 uint8_t *memory_find(struct memory *m, uint64_t addr, size_t len, bool write);
-/* As memory_find(), and return in @len how much of it is one piece. */
+/* As for writing, and return in @len how much of it is one piece. */
 const uint8_t *memory_peek(struct memory *m, uint64_t addr, size_t *len);
 
 /*
