@@ -202,6 +202,36 @@ static void read_only_late(void)
     }
 }
 
+/* Data that come late cost no fault more: one asks for all pages. */
+static void few_retries_late(void)
+{
+    static const uint8_t ops[] = { QHCA_WR_RDMA_WRITE, QHCA_WR_SEND };
+    struct rc_opts o = RC_OPTS;
+    char rule[60];
+
+    o.rnr_retry = 1;
+    for (unsigned seed = 1; seed <= 200; seed++) {
+        uint64_t at = HALF + 4096 - 50;
+        struct rc_wr wr;
+
+        start_odp(&o);
+        snprintf(rule, sizeof(rule), "seed=%u\nport order=adversarial", seed);
+        guest_set_faults(g, rule);
+        wr = rc_wr(&qp, ops[seed % 2], 3, 100);
+        rc_aim(&wr, &node, at);
+        wr.rkey = odp.key;
+        if (takes_recv(wr.opcode)) {
+            struct qhca_seg_le sge = { node.mr.addr + at, 100, odp.key };
+
+            rc_recv_raw(&peer, 7, 1, &sge);
+        }
+        rc_post(&qp, &wr);
+        odp_run(&odp, &node);
+        CHECK_EQ(odp.served, 1);
+        rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
+    }
+}
+
 /* ---- the driver denies a page ---- */
 
 static void denied(void)
@@ -385,6 +415,7 @@ static const struct test tests[] = {
     { "atomics", atomics },
     { "a page that can only be read", read_only },
     { "such a page, and data that come late", read_only_late },
+    { "few faults with data that come late", few_retries_late },
     { "the driver denies a page", denied },
     { "a fault that nobody answers is reported again", unanswered },
     { "pages that come without an answer", found_without_answer },
