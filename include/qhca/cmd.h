@@ -352,6 +352,8 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_CONGESTION	0x4000000ull	/* SET_CONGESTION, QP_RATE_LIMIT, static rates */
 #define QHCA_CAP_NTUPLE		0x8000000ull	/* flow rules of Ethernet queues, RSS contexts */
 #define QHCA_CAP_SPEED_CHANGE	0x10000000ull	/* the event of that name */
+#define QHCA_CAP_FLOW_REPLACE	0x20000000ull	/* CREATE_FLOW in place of a rule */
+#define QHCA_CAP_FLOW_COUNTS	0x40000000ull	/* QUERY_FLOW */
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */

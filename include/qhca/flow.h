@@ -59,7 +59,8 @@ QHCA_ASSERT_OFFSET(struct qhca_flow_key, src, 24);
  * those with the smallest @priority count: the oldest of them or, if the frame is to a group, all;
  * of QHCA_FLOW_ETH the oldest in any case.
  *
- * The object of the command is 0, or the number of a rule that this one replaces, which keeps it.
+ * The object of the command is 0 or, with QHCA_CAP_FLOW_REPLACE, the number of a rule that this one
+ * replaces, which keeps it.
  * @key: 0 where @mask is 0
  * @target: number of a QP of type RAW or of a spread, index of a receive queue, or number of an RSS
  *	context, by @action
@@ -93,6 +94,16 @@ enum qhca_flow_order {
 	/* For the others, instead of SET_RSS; QUEUE and RSS are actions of this order alone. */
 	QHCA_FLOW_ETH = 2,
 };
+
+/*
+ * struct qhca_flow_counts - mailbox of QUERY_FLOW: what a rule has been applied to
+ * @bytes: of the frames, without their checksum
+ */
+struct qhca_flow_counts {
+	__le64	frames;
+	__le64	bytes;
+};
+QHCA_ASSERT_SIZE(struct qhca_flow_counts, 16);
 
 #define QHCA_FLOW_MAX		256u	/* rules */
 #define QHCA_FLOW_PRIORITIES	65536u	/* the largest priority is one less */

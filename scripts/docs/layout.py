@@ -42,6 +42,7 @@ TABLES = {
     'RSS table': 'qhca_rss',
     'key of a flow rule': 'qhca_flow_key',
     'flow rule': 'qhca_flow',
+    'counts of a flow rule': 'qhca_flow_counts',
     'spread': 'qhca_spread',
     'doorbells in memory': 'qhca_shadow',
 }

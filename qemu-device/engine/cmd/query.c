@@ -15,7 +15,8 @@
                      QHCA_CAP_ODP | QHCA_CAP_NO_OWN_MCAST | \
                      QHCA_CAP_SG_GAPS | QHCA_CAP_ETH_SCATTER | QHCA_CAP_RAW | \
                      QHCA_CAP_CONGESTION | QHCA_CAP_SPEED_CHANGE | \
-                     QHCA_CAP_NTUPLE)
+                     QHCA_CAP_NTUPLE | QHCA_CAP_FLOW_REPLACE | \
+                     QHCA_CAP_FLOW_COUNTS)
 
 /* Modified EUI-64 of the permanent MAC, first byte most significant. */
 static uint64_t node_guid(const uint8_t *mac)

@@ -266,6 +266,8 @@ void vhca_cntset_bind(struct vhca_qp *qp, struct vhca_cntset *set);
 #define QHCA_SNAP_REPEATS 5u
 /* The one that introduced rules of the Ethernet queues. */
 #define QHCA_SNAP_NTUPLE 6u
+/* The one that introduced the counts of flow rules. */
+#define QHCA_SNAP_FLOW_COUNTS 7u
 
 /*
  * Walk over a queue; the caller checks its parameters. On load @wq is empty

@@ -55,12 +55,19 @@ bool vhca_flow_wants(struct qhca_engine *e, const uint8_t *frame, size_t len)
     return find(e, key, 0, end) < end;
 }
 
-static void deliver(struct qhca_engine *e, const struct vhca_flow *f,
+static void count_frame(struct vhca_flow *f, size_t len)
+{
+    f->frames++;
+    f->bytes += len;
+}
+
+static void deliver(struct qhca_engine *e, struct vhca_flow *f,
                     const uint8_t *frame, size_t len, bool csum_ok)
 {
     struct vhca_qp *qp = f->spread ? vhca_spread_choose(f->spread, frame, len) :
                                      f->qp;
 
+    count_frame(f, len);
     if (qp) {
         vhca_spend_bytes(e, len, QHCA_UNIT_FRAME);
         vhca_raw_rx(e, qp, frame, len, f->tag, csum_ok);
@@ -87,7 +94,7 @@ bool vhca_flow_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     }
     priority = raw->line[i]->priority;
     while (i < end && raw->line[i]->priority == priority) {
-        const struct vhca_flow *f = raw->line[i];
+        struct vhca_flow *f = raw->line[i];
 
         dropped |= f->action == QHCA_FLOW_DROP;
         deliver(e, f, frame, len, csum_ok);
@@ -114,6 +121,7 @@ bool vhca_flow_eth(struct qhca_engine *e, const uint8_t *frame, size_t len,
     if (i == end) {
         return true;
     }
+    count_frame(raw->line[i], len);
     *to = raw->line[i]->to;
     return raw->line[i]->action != QHCA_FLOW_DROP;
 }
@@ -280,6 +288,20 @@ int vhca_do_create_flow(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     *f = next;
     enqueue(e, f);
     c->obj = f->number;
+    return QHCA_OK;
+}
+
+int vhca_do_query_flow(struct qhca_engine *e, struct vhca_cmd_ctx *c)
+{
+    const struct vhca_flow *f = vhca_table_get(&e->raw->flow,
+                                               le32toh(c->cmd->obj.obj));
+
+    if (!f) {
+        return QHCA_ERR_OBJ;
+    }
+    memcpy(c->mbox, &(struct qhca_flow_counts) {
+        .frames = htole64(f->frames), .bytes = htole64(f->bytes),
+    }, sizeof(struct qhca_flow_counts));
     return QHCA_OK;
 }
 

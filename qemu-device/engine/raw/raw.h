@@ -28,6 +28,7 @@ struct vhca_spread {
  * struct vhca_flow - a rule
  * @key, @mask: struct qhca_flow_key
  * @qp, @spread, @to: by @action, enum qhca_flow_action
+ * @frames, @bytes: that it has been applied to
  */
 struct vhca_flow {
     uint32_t number;
@@ -37,6 +38,7 @@ struct vhca_flow {
     uint64_t key[8], mask[8];
     struct vhca_qp *qp;
     struct vhca_spread *spread;
+    uint64_t frames, bytes;
 };
 
 /*

@@ -6,7 +6,7 @@
 #include "raw.h"
 
 QHCA_SNAP_KNOWS(struct vhca_spread, 1080);
-QHCA_SNAP_KNOWS(struct vhca_flow, 160);
+QHCA_SNAP_KNOWS(struct vhca_flow, 176);
 
 static void walk_spread(struct vhca_snap *s, void *obj)
 {
@@ -57,6 +57,10 @@ static void walk_flow(struct vhca_snap *s, void *obj)
     if (vhca_snap_check(s, vhca_flow_check(&r) == QHCA_OK, "rule") &&
         s->load) {
         vhca_snap_check(s, vhca_flow_find(s->e, f, &r) == QHCA_OK, "rule");
+    }
+    if (s->version >= QHCA_SNAP_FLOW_COUNTS) {
+        f->frames = vhca_snap_num(s, "frames", f->frames, 8, UINT64_MAX);
+        f->bytes = vhca_snap_num(s, "bytes", f->bytes, 8, UINT64_MAX);
     }
 }
 

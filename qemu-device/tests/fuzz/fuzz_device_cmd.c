@@ -69,6 +69,7 @@ static const struct field {
     IN_CMD(ATTACH_MCAST, mcast.qpn, QP),
     IN_CMD(DETACH_MCAST, mcast.qpn, QP),
     IN_CMD(DESTROY_FLOW, obj.obj, FLOW),
+    IN_CMD(QUERY_FLOW, obj.obj, FLOW),
     IN_CMD(CREATE_FLOW, obj.obj, FLOW | OPTION),
     IN_MBOX(CREATE_FLOW, struct qhca_flow, target, QP),
     IN_CMD(DESTROY_SPREAD, obj.obj, SPREAD),

@@ -97,6 +97,15 @@ int flow_replace(struct guest *g, const struct qhca_flow *r, uint32_t number)
     return status;
 }
 
+struct qhca_flow_counts flow_counts(struct guest *g, uint32_t number)
+{
+    struct qhca_flow_counts c = { 0 };
+
+    CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_FLOW, number, &c, sizeof(c)),
+             QHCA_OK);
+    return c;
+}
+
 int flow_destroy(struct guest *g, uint32_t number)
 {
     return guest_cmd_obj(g, QHCA_CMD_DESTROY_FLOW, number);

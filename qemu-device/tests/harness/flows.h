@@ -36,6 +36,8 @@ int flow_create(struct guest *g, const struct qhca_flow *r, uint32_t *number);
 uint32_t flow_add(struct guest *g, const struct qhca_flow *r);
 /* CREATE_FLOW in place of rule @number; returns its status. */
 int flow_replace(struct guest *g, const struct qhca_flow *r, uint32_t number);
+/* QUERY_FLOW of a rule that there is. */
+struct qhca_flow_counts flow_counts(struct guest *g, uint32_t number);
 int flow_destroy(struct guest *g, uint32_t number);
 
 /* CREATE_SPREAD; returns its status. */

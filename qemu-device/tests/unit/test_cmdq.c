@@ -178,7 +178,7 @@ static void unknown_opcodes(void)
             known++;
         }
     }
-    CHECK_EQ(known, 55);
+    CHECK_EQ(known, 56);
     CHECK_EQ(known + refused, 0x10000);
     CHECK(counter(g, QHCA_CNT_BAD_CMD) >= refused);
     CHECK_EQ(counter(g, QHCA_CNT_BAD_CMD), g->errors);
