@@ -132,6 +132,8 @@ static const QHCALie qhca_lies[] = {
 
     CMD("cc-refused", SET_CONGESTION, status, SET, QHCA_ERR_PARAM),
 
+    MBOX("flow-no-replace", struct qhca_device_attr, caps, XOR,
+         QHCA_CAP_FLOW_REPLACE),
     CMD("flow-number", CREATE_FLOW, obj, SET, 0),
     CMD("flow-kept", DESTROY_FLOW, status, SET, QHCA_ERR_BUSY),
     CMD("spread-number", CREATE_SPREAD, obj, SET, 1 << 24),

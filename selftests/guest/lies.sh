@@ -68,6 +68,7 @@ cqe-no-grh             | verbs | datagram 21    | device failed: a completion ma
 cqe-half-grh           | verbs | datagram 21    | device failed: a completion makes no sense
 cqe-imm                | verbs | datagram 21    | device failed: a completion makes no sense
 cqe-status             | verbs | send 21        |
+flow-no-replace        | older | older 0        |
 flow-number            | rules | not ok 1 .*    | device failed: the number of an object makes no sense
 flow-kept              | rules | not ok 1 .*    | device failed: an object could not be destroyed
 spread-number          | wqs   | not ok 1 .*    | device failed: the number of an object makes no sense
@@ -151,6 +152,20 @@ lie_fewer()
 	ethtool -N "$QHCA_IF" delete 7 && ethtool -X "$QHCA_IF" default || rc=1
 	[ -z "$n" ] || ethtool -X "$QHCA_IF" context "$n" delete || rc=1
 	echo "fewer $rc"
+}
+
+# A device that cannot replace rules: the driver takes the old one out first.
+lie_older()
+{
+	local rc=0 event=$TRACING/events/qhca/qhca_cmd_post/enable
+	probes_there && device_reset && until_true 20 flood 20 500 && rules_ioctl || rc=1
+	rule action 0 loc 7 && : >"$TRACING/trace" && echo 1 >"$event" && rule action -1 loc 7 || rc=1
+	echo 0 >"$event"
+	same "destroyed" "$(grep -c 'opcode=0x17 ' "$TRACING/trace")" 1 || rc=1
+	ethtool -N "$QHCA_IF" delete 7 || rc=1
+	hostile_set lie '""'
+	device_reset && until_true 20 device_gid || rc=1
+	echo "older $rc"
 }
 
 lie_verbs() { timeout -k 2 60 cat /sys/kernel/debug/qhca_kverbs_test/lies; }

@@ -45,6 +45,27 @@ static void qhca_ntuple_del(struct qhca_nic *nic, struct qhca_ntuple *rule)
 	kfree(rule);
 }
 
+/*
+ * Give a rule to the device in place of @old, or of none. A device that cannot replace rules has
+ * neither for a moment, and gets @old back if it refuses the new one.
+ */
+static int qhca_ntuple_replace(struct qhca_nic *nic, struct qhca_ntuple *rule,
+			       struct qhca_ntuple *old)
+{
+	unsigned int channels = nic->params.channels;
+	int ret;
+
+	if (old && nic->dev->limits.caps & QHCA_CAP_FLOW_REPLACE)
+		rule->number = old->number;
+	else if (old)
+		qhca_ntuple_destroy(nic, old);
+	ret = qhca_ntuple_create(nic, rule, channels);
+	if (ret && old && !old->number && qhca_ntuple_create(nic, old, channels) &&
+	    !qhca_is_dead(nic->dev))
+		netdev_warn(nic->netdev, "rule %u is not in force\n", old->fs.location);
+	return ret;
+}
+
 /**
  * qhca_ntuple_apply - give the rules to the device that it does not have
  * @nic: the port
@@ -183,8 +204,7 @@ static int qhca_ntuple_insert(struct qhca_nic *nic, const struct ethtool_rxnfc *
 	if (rule->fs.flow_type & FLOW_RSS)
 		rule->context = info->rss_context;
 	old = qhca_ntuple_find(nic, info->fs.location);
-	rule->number = old ? old->number : 0;
-	ret = nic->chans ? qhca_ntuple_create(nic, rule, nic->params.channels) :
+	ret = nic->chans ? qhca_ntuple_replace(nic, rule, old) :
 			   qhca_ntuple_flow(nic, &rule->fs, rule->context,
 					    nic->params.channels, &flow);
 	if (ret) {
