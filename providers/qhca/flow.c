@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "flow.h"
 #include "qhca.h"
 
 struct ibv_flow *qhca_create_flow(struct ibv_qp *ibqp,

@@ -12,6 +12,7 @@
 #include <infiniband/cmd_write.h>
 
 #include "doorbell.h"
+#include "flow.h"
 #include "qhca.h"
 #include "qhca-abi.h"
 
@@ -69,10 +70,12 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.alloc_parent_domain = qhca_alloc_parent_domain,
 	.alloc_pd = qhca_alloc_pd,
 	.alloc_td = qhca_alloc_td,
+	.attach_counters_point_flow = qhca_attach_counters_point_flow,
 	.attach_mcast = ibv_cmd_attach_mcast,
 	.bind_mw = qhca_bind_mw,
 	.close_xrcd = qhca_close_xrcd,
 	.create_ah = qhca_create_ah,
+	.create_counters = qhca_create_counters,
 	.create_cq = qhca_create_cq,
 	.create_cq_ex = qhca_create_cq_ex,
 	.create_flow = qhca_create_flow,
@@ -88,6 +91,7 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.dealloc_td = qhca_dealloc_td,
 	.dereg_mr = qhca_dereg_mr,
 	.destroy_ah = qhca_destroy_ah,
+	.destroy_counters = qhca_destroy_counters,
 	.destroy_cq = qhca_destroy_cq,
 	.destroy_flow = qhca_destroy_flow,
 	.destroy_qp = qhca_destroy_qp,
@@ -120,6 +124,7 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.query_qp = qhca_query_qp,
 	.query_rt_values = qhca_query_rt_values,
 	.query_srq = qhca_query_srq,
+	.read_counters = qhca_read_counters,
 	.reg_dm_mr = qhca_reg_dm_mr,
 	.reg_dmabuf_mr = qhca_reg_dmabuf_mr,
 	.reg_mr = qhca_reg_mr,

@@ -426,9 +426,6 @@ qhca_create_rwq_ind_table(struct ibv_context *ibctx,
 int qhca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
 struct ibv_qp *qhca_create_rss_qp(struct ibv_context *ibctx,
 				  struct ibv_qp_init_attr_ex *attr);
-struct ibv_flow *qhca_create_flow(struct ibv_qp *ibqp,
-				  struct ibv_flow_attr *attr);
-int qhca_destroy_flow(struct ibv_flow *flow);
 
 struct ibv_xrcd *qhca_open_xrcd(struct ibv_context *ibctx,
 				struct ibv_xrcd_init_attr *attr);

@@ -36,6 +36,13 @@ struct qhca_alloc_ucontext_resp {
 	__u32 reserved;
 };
 
+/* The values of UVERBS_METHOD_COUNTERS_READ, in this order. */
+enum qhca_flow_counter {
+	QHCA_FLOW_CNT_PACKETS,
+	QHCA_FLOW_CNT_BYTES,
+	QHCA_FLOW_CNT_MAX,
+};
+
 /*
  * Memory of the process for its doorbells: struct qhca_shadow with @slots, zeroed, at a page
  * boundary. A context can have one.

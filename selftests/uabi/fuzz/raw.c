@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receive work queues, tables of them, QPs that spread frames over a table, and flow rules. Only
- * processes with rights can have the latter two.
+ * Receive work queues, tables of them, QPs that spread frames over a table, flow rules, and their
+ * counters. Only processes with rights can have such QPs and rules.
  */
 #include "fuzz.h"
 
@@ -154,6 +154,21 @@ static void done_spread(struct call *c)
 
 /* ---- flow rules ---- */
 
+/* Adds that counters count the frames. */
+static void add_counters(struct call *c, struct ib_uverbs_create_flow *req, void *at)
+{
+	struct ib_uverbs_flow_spec_action_count *spec = at;
+
+	if (!live(UVERBS_OBJECT_COUNTERS, c->ctx))
+		return;
+	spec->type = IBV_FLOW_SPEC_ACTION_COUNT;
+	spec->size = number(sizeof(*spec), sizeof(*spec));
+	spec->handle = handle(UVERBS_OBJECT_COUNTERS, c->ctx);
+	req->flow_attr.num_of_specs++;
+	req->flow_attr.size += sizeof(*spec);
+	c->in_len += sizeof(*spec);
+}
+
 /* Requests one specification or two, of Ethernet; nobody else uses the address. */
 static bool fill_flow(struct call *c)
 {
@@ -179,6 +194,8 @@ static bool fill_flow(struct call *c)
 		memset(spec[i].mask.dst_mac, 0xff, 6);
 	}
 	c->in_len += n * sizeof(*spec);
+	if (n && one_in(2))
+		add_counters(c, req, spec + n);
 	return true;
 }
 
@@ -226,6 +243,40 @@ static bool destroy_flow_ioctl(struct call *c)
 	return true;
 }
 
+/* ---- counters ---- */
+
+static bool fill_counters(struct call *c)
+{
+	attr_obj(c, UVERBS_ATTR_CREATE_COUNTERS_HANDLE, 0);
+	return true;
+}
+
+static void done_counters(struct call *c)
+{
+	c->made.handle = attr_result(c, UVERBS_ATTR_CREATE_COUNTERS_HANDLE);
+}
+
+/* That is not refused if a rule names them. */
+static bool fill_read_counters(struct call *c)
+{
+	uint32_t flags = number(below(2), 2);
+
+	attr_obj(c, UVERBS_ATTR_READ_COUNTERS_HANDLE, handle(UVERBS_OBJECT_COUNTERS, c->ctx));
+	attr_out(c, UVERBS_ATTR_READ_COUNTERS_BUFF, 8 * number(1 + below(2), 3));
+	attr_in(c, UVERBS_ATTR_READ_COUNTERS_FLAGS, &flags, sizeof(flags));
+	return true;
+}
+
+static bool destroy_counters(struct call *c)
+{
+	c->obj = live(UVERBS_OBJECT_COUNTERS, c->ctx);
+	if (!c->obj)
+		return false;
+	attr_obj(c, UVERBS_ATTR_DESTROY_COUNTERS_HANDLE,
+		 odd() ? handle(UVERBS_OBJECT_COUNTERS, c->ctx) : c->obj->handle);
+	return true;
+}
+
 static void done_destroy(struct call *c)
 {
 	c->obj->life = STALE;
@@ -260,6 +311,11 @@ static const struct method methods[] = {
 	{ IOCTL(WQ, WQ_CREATE), .weight = 4, .fill = fill_wq_ioctl, .done = done_wq_ioctl,
 	  .makes = UVERBS_OBJECT_WQ },
 	{ IOCTL(FLOW, FLOW_DESTROY), .weight = 2, .fill = destroy_flow_ioctl,
+	  .done = done_destroy },
+	{ IOCTL(COUNTERS, COUNTERS_CREATE), .weight = 3, .fill = fill_counters,
+	  .done = done_counters, .makes = UVERBS_OBJECT_COUNTERS },
+	{ IOCTL(COUNTERS, COUNTERS_READ), .weight = 6, .fill = fill_read_counters },
+	{ IOCTL(COUNTERS, COUNTERS_DESTROY), .weight = 1, .fill = destroy_counters,
 	  .done = done_destroy },
 };
 

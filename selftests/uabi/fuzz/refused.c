@@ -62,16 +62,6 @@ static bool fill_new(struct call *c)
 	return true;
 }
 
-static bool fill_read_counters(struct call *c)
-{
-	uint32_t flags = 0;
-
-	attr_obj(c, UVERBS_ATTR_READ_COUNTERS_HANDLE, handle(UVERBS_OBJECT_COUNTERS, c->ctx));
-	attr_out(c, UVERBS_ATTR_READ_COUNTERS_BUFF, 64);
-	attr_in(c, UVERBS_ATTR_READ_COUNTERS_FLAGS, &flags, sizeof(flags));
-	return true;
-}
-
 /* Uses numbers of commands that do not exist, or not any more; below 50 and above. */
 static bool fill_unknown(struct call *c)
 {
@@ -100,8 +90,6 @@ static const struct method methods[] = {
 	UNKNOWN(IB_USER_VERBS_CMD_PEEK_CQ, false),
 	UNKNOWN(IB_USER_VERBS_CMD_THRESHOLD - 1, true),
 	UNKNOWN(IB_USER_VERBS_CMD_COMMAND_MASK, false),
-	{ IOCTL(COUNTERS, COUNTERS_CREATE), REFUSED, .fill = fill_new },
-	{ IOCTL(COUNTERS, COUNTERS_READ), REFUSED, .fill = fill_read_counters },
 	{ IOCTL(FLOW_ACTION, FLOW_ACTION_ESP_CREATE), REFUSED, .fill = fill_new },
 };
 

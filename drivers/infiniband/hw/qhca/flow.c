@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* qhca_ib.ko: flow rules: which Ethernet frames a QP receives. */
-#include "qhca_ib.h"
+#include "rwq.h"
 
 static_assert(QHCA_FLOW_DONT_FRAG == (int)IB_IPV4_DONT_FRAG &&
 	      QHCA_FLOW_MORE_FRAGS == (int)IB_IPV4_MORE_FRAG);
-
-struct qhca_ib_flow {
-	struct ib_flow ibflow;
-	u32 number;
-};
 
 /* struct qhca_ib_field - a member of the key, and that of a specification which it has to match */
 struct qhca_ib_field {
@@ -110,12 +105,25 @@ static int qhca_ib_match(struct qhca_ib_dev *dev, struct qhca_flow *rule,
 	return ok ? 0 : qhca_ib_refuse(dev, -EINVAL, "flow: no frame matches it");
 }
 
+static int qhca_ib_add_counters(struct qhca_ib_dev *dev, struct qhca_ib_flow *flow,
+				struct ib_counters *counters)
+{
+	if (!qhca_ib_has(dev, QHCA_CAP_FLOW_COUNTS))
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "flow: counters");
+	if (flow->counters)
+		return qhca_ib_refuse(dev, -EINVAL, "flow: counters, twice");
+	flow->counters = counters;
+	return 0;
+}
+
 /* Add a specification to a rule. */
-static int qhca_ib_add_spec(struct qhca_ib_dev *dev, struct qhca_flow *rule,
-			    const union ib_flow_spec *spec)
+static int qhca_ib_add_spec(struct qhca_ib_dev *dev, struct qhca_ib_flow *flow,
+			    struct qhca_flow *rule, const union ib_flow_spec *spec)
 {
 	unsigned int i;
 
+	if (spec->type == IB_FLOW_SPEC_ACTION_COUNT)
+		return qhca_ib_add_counters(dev, flow, spec->flow_count.counters);
 	if (spec->type == IB_FLOW_SPEC_ACTION_TAG) {
 		rule->tag = cpu_to_le32(spec->flow_tag.tag_id);
 		return 0;
@@ -132,15 +140,15 @@ static int qhca_ib_add_spec(struct qhca_ib_dev *dev, struct qhca_flow *rule,
 	return qhca_ib_refuse(dev, -EOPNOTSUPP, "flow: specification %#x", spec->type);
 }
 
-static int qhca_ib_add_specs(struct qhca_ib_dev *dev, struct qhca_flow *rule,
-			     const struct ib_flow_attr *attr)
+static int qhca_ib_add_specs(struct qhca_ib_dev *dev, struct qhca_ib_flow *flow,
+			     struct qhca_flow *rule, const struct ib_flow_attr *attr)
 {
 	const void *at = attr + 1;
 	unsigned int i;
 	int ret = 0;
 
 	for (i = 0; i < attr->num_of_specs && !ret; i++) {
-		ret = qhca_ib_add_spec(dev, rule, at);
+		ret = qhca_ib_add_spec(dev, flow, rule, at);
 		at += ((const union ib_flow_spec *)at)->size;
 	}
 	return ret;
@@ -167,7 +175,7 @@ static int qhca_ib_flow_type(struct qhca_ib_dev *dev, struct qhca_flow *rule,
 }
 
 static int qhca_ib_do_create_flow(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-				  const struct ib_flow_attr *attr, u32 *number)
+				  const struct ib_flow_attr *attr, struct qhca_ib_flow *flow)
 {
 	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_CREATE_FLOW) };
 	struct qhca_flow rule = {
@@ -180,8 +188,8 @@ static int qhca_ib_do_create_flow(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp
 
 	ret = qhca_ib_flow_type(dev, &rule, attr);
 	if (!ret)
-		ret = qhca_ib_add_specs(dev, &rule, attr);
-	return ret ?: qhca_cmd_exec(dev->core, &cmd, &mbox, number);
+		ret = qhca_ib_add_specs(dev, flow, &rule, attr);
+	return ret ?: qhca_cmd_exec(dev->core, &cmd, &mbox, &flow->number);
 }
 
 /**
@@ -210,11 +218,12 @@ struct ib_flow *qhca_ib_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *att
 	flow = kzalloc(sizeof(*flow), GFP_KERNEL);
 	if (!flow)
 		return ERR_PTR(-ENOMEM);
-	ret = qhca_ib_do_create_flow(dev, to_qqp(ibqp), attr, &flow->number);
+	ret = qhca_ib_do_create_flow(dev, to_qqp(ibqp), attr, flow);
 	if (ret) {
 		kfree(flow);
 		return ERR_PTR(ret);
 	}
+	qhca_ib_flow_count(flow);
 	return &flow->ibflow;
 }
 
@@ -227,8 +236,10 @@ struct ib_flow *qhca_ib_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *att
 int qhca_ib_destroy_flow(struct ib_flow *ibflow)
 {
 	struct qhca_ib_flow *flow = container_of(ibflow, struct qhca_ib_flow, ibflow);
+	struct qhca_ib_dev *dev = to_qdev(ibflow->device);
 
-	qhca_cmd_destroy(to_qdev(ibflow->device)->core, QHCA_CMD_DESTROY_FLOW, flow->number);
+	qhca_ib_flow_uncount(dev, flow);
+	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_FLOW, flow->number);
 	kfree(flow);
 	return 0;
 }

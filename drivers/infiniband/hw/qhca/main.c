@@ -180,6 +180,14 @@ static const struct ib_device_ops qhca_ib_raw_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_rwq_ind_table, qhca_ib_rwq_table, ibtable),
 };
 
+static const struct ib_device_ops qhca_ib_flow_counters_ops = {
+	.create_counters = qhca_ib_create_counters,
+	.destroy_counters = qhca_ib_destroy_counters,
+	.read_counters = qhca_ib_read_counters,
+
+	INIT_RDMA_OBJ_SIZE(ib_counters, qhca_ib_flow_counters, ibcounters),
+};
+
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 static const struct ib_device_ops qhca_ib_odp_ops = {
 	.advise_mr = qhca_ib_advise_mr,
@@ -200,6 +208,7 @@ static const struct {
 	{ QHCA_CAP_SRQ, &qhca_ib_srq_ops },
 	{ QHCA_CAP_XRC, &qhca_ib_xrc_ops },
 	{ QHCA_CAP_RAW, &qhca_ib_raw_ops },
+	{ QHCA_CAP_FLOW_COUNTS, &qhca_ib_flow_counters_ops },
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 	{ QHCA_CAP_ODP, &qhca_ib_odp_ops },
 #endif

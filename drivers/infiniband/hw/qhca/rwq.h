@@ -37,6 +37,34 @@ struct qhca_ib_rwq_table {
 	__le32 qpn[1 << QHCA_SPREAD_LOG_MAX];
 };
 
+/**
+ * struct qhca_ib_flow - flow rule
+ * @ibflow: the verbs object
+ * @number: its number in the device
+ * @counters: those that it names, or NULL
+ * @node: in the list of the counters
+ */
+struct qhca_ib_flow {
+	struct ib_flow ibflow;
+	u32 number;
+	struct ib_counters *counters;
+	struct list_head node;
+};
+
+/**
+ * struct qhca_ib_flow_counters - counters of flow rules
+ * @ibcounters: the verbs object
+ * @lock: for the members that follow: rules of several QPs may name the same counters
+ * @flows: the rules
+ * @gone: what rules have counted that do not exist any more
+ */
+struct qhca_ib_flow_counters {
+	struct ib_counters ibcounters;
+	struct mutex lock;	/* flows, gone */
+	struct list_head flows;
+	u64 gone[QHCA_FLOW_CNT_MAX];
+};
+
 static inline struct qhca_ib_rwq *to_qrwq(struct ib_wq *ibwq)
 {
 	return container_of(ibwq, struct qhca_ib_rwq, ibwq);
@@ -66,5 +94,13 @@ int qhca_ib_rss_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 struct ib_flow *qhca_ib_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 				    struct ib_udata *udata);
 int qhca_ib_destroy_flow(struct ib_flow *ibflow);
+
+/* flow_counters.c */
+void qhca_ib_flow_count(struct qhca_ib_flow *flow);
+void qhca_ib_flow_uncount(struct qhca_ib_dev *dev, struct qhca_ib_flow *flow);
+int qhca_ib_create_counters(struct ib_counters *ibcounters, struct uverbs_attr_bundle *attrs);
+int qhca_ib_destroy_counters(struct ib_counters *ibcounters);
+int qhca_ib_read_counters(struct ib_counters *ibcounters, struct ib_counters_read_attr *attr,
+			  struct uverbs_attr_bundle *attrs);
 
 #endif /* QHCA_IB_RWQ_H */
