@@ -147,3 +147,54 @@ storm()
 	until_true 20 device_gid || { echo "no GID"; rc=1; }
 	return $rc
 }
+
+# ---- the card goes with its rules
+
+# Rules and contexts of the administrator's, QPs with rules, and somebody who changes and asks for
+# them while the card is pulled. The card that comes back has none of them, and takes new ones.
+unplugged()
+{
+	local way pids=() rc=0 n last=$(($(max_channels) - 1)) cycle
+	STORM_MOST=$((last + 1))
+	for cycle in 1 2 3; do
+		n=$(new_context start "$last" equal 1 2>/dev/null)
+		rule action "$last" loc 7 && ruled "$last" || return 1
+		if [ -n "$n" ]; then
+			ethtool -N "$QHCA_IF" flow-type tcp4 src-port 10 context "$n" loc 8 || return 1
+		fi
+		: >$STORM_ON
+		for way in rules contexts queries table; do
+			storm_loop $cycle "storm_$way" &
+			pids+=($!)
+		done
+		for way in raw rwq; do
+			storm_loop $cycle storm_program $way &
+			pids+=($!)
+		done
+		sleep "0.$((RANDOM % 10))"
+		life_plug || rc=1
+		rm -f $STORM_ON
+		for way in "${pids[@]}"; do
+			until_true 60 gone "$way" || { echo "a loop hangs"; rc=1; }
+		done
+		wait "${pids[@]}"
+		pids=()
+		if ! { life_back && storm_end && until_true 20 flood 100 500; }; then
+			echo "no way back"
+			return 1
+		fi
+		same "rules, $cycle" "$(ethtool -n "$QHCA_IF" | grep -c '^Filter:')" 0 || rc=1
+		check_flows 50 || rc=1
+	done
+	return $rc
+}
+
+eth_unplugged()
+{
+	no_rss && return
+	if ! qom qom-get objects >/dev/null; then
+		result skip "eth/rules and contexts, and the card is pulled" "the host takes no orders"
+		return
+	fi
+	EXPECT_LINES=40 expect "eth/rules and contexts, and the card is pulled" unplugged
+}

@@ -368,6 +368,7 @@ eth()
 	eth_card
 	device_find
 	EXPECT_LINES=40 expect "eth/all settings change at once, under traffic" storm
+	eth_unplugged
 	expect "eth/J-009 H-012 set_link: carrier and port" change_link
 	expect "eth/J-013 E-001 VLAN: GID and RC traffic" vlan_rc
 	expect "eth/VLAN: tagged frames" vlan_frames
