@@ -18,6 +18,7 @@ struct slot *pick(enum kind kind)
 	static const uint32_t num[KINDS] = {
 		[PD] = 2, [DM] = 2, [MR] = SLOTS, [CQ] = SLOTS, [SRQ] = 3, [MW] = 3,
 		[AH] = 2, [QP] = SLOTS, [WQ] = 3, [TABLE] = 2, [FLOW] = 3,
+		[COUNTERS] = 2,
 	};
 
 	return &churn.slots[kind][below(num[kind])];
@@ -64,6 +65,8 @@ static int destroy(enum kind kind, void *obj)
 		return ibv_destroy_rwq_ind_table(obj);
 	case FLOW:
 		return ibv_destroy_flow(obj);
+	case COUNTERS:
+		return ibv_destroy_counters(obj);
 	default:
 		return ibv_destroy_qp(obj);
 	}
@@ -190,6 +193,8 @@ static void make(enum kind kind, struct slot *s)
 		s->obj = new_table();
 	} else if (kind == FLOW) {
 		s->obj = new_flow();
+	} else if (kind == COUNTERS) {
+		s->obj = new_counters();
 	} else {
 		pd = use(PD);
 		if (pd)

@@ -32,7 +32,7 @@ struct slot {
 	uint8_t *mem;			/* for MRs */
 };
 
-enum kind { PD, DM, MR, CQ, SRQ, MW, AH, QP, WQ, TABLE, FLOW, KINDS };
+enum kind { PD, DM, MR, CQ, SRQ, MW, AH, QP, WQ, TABLE, FLOW, COUNTERS, KINDS };
 
 struct churn {
 	struct dev *dev;
@@ -58,6 +58,8 @@ void *new_wq(struct ibv_pd *pd);
 void *new_table(void);
 void *new_spread(struct ibv_pd *pd);
 void *new_flow(void);
+void *new_counters(void);
 void use_wq(void *unused);
+void use_counters(void *unused);
 
 #endif /* SELFTESTS_CHURN_H */

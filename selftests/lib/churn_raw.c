@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receive work queues, tables of them, QPs that spread frames over a table, and flow rules at
- * random: see churn.h.
+ * Receive work queues, tables of them, QPs that spread frames over a table, flow rules and their
+ * counters at random: see churn.h.
  */
 #include "churn.h"
 
@@ -76,14 +76,16 @@ void *new_flow(void)
 	struct {
 		struct ibv_flow_attr attr;
 		struct ibv_flow_spec_eth eth;
+		struct ibv_flow_spec_counter_action count;
 		struct ibv_flow_spec_action_drop drop;
 	} r = {
 		.attr = { .type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(r), .port = PORT,
-			  .priority = below(3), .num_of_specs = one_in(4) ? 2 : 1 },
+			  .priority = below(3), .num_of_specs = 1 + below(3) },
 		.eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(r.eth) },
+		.count = { .type = IBV_FLOW_SPEC_ACTION_COUNT, .size = sizeof(r.count) },
 		.drop = { .type = IBV_FLOW_SPEC_ACTION_DROP, .size = sizeof(r.drop) },
 	};
-	struct slot *qp = use(QP);
+	struct slot *qp = use(QP), *counters = use(COUNTERS);
 	void *flow = NULL;
 
 	if (one_in(2)) {
@@ -92,10 +94,26 @@ void *new_flow(void)
 	} else {
 		memset(r.eth.mask.dst_mac, 0xff, 6);
 	}
+	if (counters)
+		r.count.counters = counters->obj;
+	else
+		r.attr.num_of_specs = 1;
 	if (qp)
 		flow = ibv_create_flow(qp->obj, &r.attr);
+	unuse(counters);
 	unuse(qp);
 	return flow;
+}
+
+void *new_counters(void)
+{
+	struct ibv_counters_init_attr init = {};
+	struct ibv_counter_attach_attr attr = { .index = below(40) };
+	struct ibv_counters *counters = ibv_create_counters(churn.dev->ctx, &init);
+
+	if (counters)
+		ibv_attach_counters_point_flow(counters, &attr, NULL);
+	return counters;
 }
 
 /* ---- using them ---- */
@@ -125,4 +143,18 @@ void use_wq(void *unused)
 	static const struct op ops[] = { { 4, post_one_wq_recv }, { 1, change_wq } };
 
 	use_one(WQ, ops, ARRAY_SIZE(ops));
+}
+
+static void read_counters(void *counters)
+{
+	uint64_t value[40];
+
+	ibv_read_counters(counters, value, below(ARRAY_SIZE(value)), below(4));
+}
+
+void use_counters(void *unused)
+{
+	static const struct op ops[] = { { 1, read_counters } };
+
+	use_one(COUNTERS, ops, ARRAY_SIZE(ops));
 }

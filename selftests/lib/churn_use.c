@@ -361,6 +361,7 @@ void *churn_thread(void *seed)
 	static const struct op ops[] = {
 		{ 4, make_or_destroy }, { 6, use_qp }, { 3, use_cq }, { 1, use_srq },
 		{ 2, use_wq },
+		{ 1, use_counters },
 		{ 1, change_mr }, { 1, map }, { 1, copy_dm }, { 2, steal }, { 1, advise },
 	};
 
