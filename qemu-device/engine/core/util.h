@@ -70,6 +70,20 @@ static inline void vhca_list_del(struct vhca_list *n)
 #define vhca_list_each(head, node) \
     for ((node) = (head)->next; (node) != (head); (node) = (node)->next)
 
+/* Append all of @from to @head. */
+static inline void vhca_list_move(struct vhca_list *head,
+                                  struct vhca_list *from)
+{
+    if (vhca_list_empty(from)) {
+        return;
+    }
+    from->next->prev = head->prev;
+    head->prev->next = from->next;
+    from->prev->next = head;
+    head->prev = from->prev;
+    vhca_list_init(from);
+}
+
 static inline uint32_t vhca_list_length(const struct vhca_list *head)
 {
     const struct vhca_list *node;

@@ -61,6 +61,9 @@ static void fault_due(struct qhca_engine *e, struct vhca_timer *t)
     f->wanted = 0;
     send_held(e);
     move_link(e, wanted & 1u << QHCA_FAULT_LINK_DOWN);
+    if (wanted & 1u << QHCA_FAULT_PAUSE) {
+        vhca_pause(e, f->pause_classes, f->pause_ns);
+    }
     if (f->stalled && f->stalled <= e->now) {
         f->stalled = 0;
         e->cmdq->stalled = false;

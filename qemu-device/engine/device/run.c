@@ -43,7 +43,8 @@ static void loop_work(struct qhca_engine *e)
 
 static bool tx_ready(const struct qhca_engine *e)
 {
-    return !vhca_list_empty(&e->qps->tx_wait.busy) && vhca_tx_free(e);
+    return !vhca_list_empty(&e->port->pause.let_go) ||
+           (!vhca_list_empty(&e->qps->tx_wait.busy) && vhca_tx_free(e));
 }
 
 enum { TIMERS, FAILED, LOOP, EQ, CMDQ, TX, QP, ETH, SHADOW, NUM_SOURCES };

@@ -198,6 +198,7 @@ bool qhca_engine_load(struct qhca_engine *e, uint64_t now, const void *buf,
     }
     vhca_faults_update(e);      /* rules are not part of the state, and stay */
     vhca_tx_wait(e);
+    vhca_pause(e, 0, 0);        /* waits for the end of those in force */
     /* Set the timer, whatever it was set to before. */
     e->timers.armed = UINT64_MAX;
     e->ops->set_timer(e->opaque, UINT64_MAX);

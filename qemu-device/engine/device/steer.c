@@ -110,6 +110,10 @@ void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
         vhca_count(e, QHCA_CNT_RX_MALFORMED);
         return;
     }
+    if (!from && get_be16(frame + 12) == ETHERTYPE_CONTROL) {
+        vhca_pause_rx(e, frame, len);
+        return;
+    }
     vhca_frame_parse(&p, frame, len);
     if (len > vhca_frame_header_len(frame, len) + e->port->mtu) {
         vhca_count(e, QHCA_CNT_RX_MALFORMED);

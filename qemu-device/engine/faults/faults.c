@@ -65,8 +65,13 @@ static struct vhca_fault act(struct qhca_engine *e, struct vhca_fault_rule *r,
     vhca_trace_fault(e, (unsigned)(r - f->rule) + 1, r->hits, obj);
     if (does.action >= QHCA_FAULT_LINK_DOWN) {
         f->wanted |= 1u << does.action;
-        f->link_ns = does.action == QHCA_FAULT_LINK_DOWN ? does.value :
-                                                           f->link_ns;
+        if (does.action == QHCA_FAULT_LINK_DOWN) {
+            f->link_ns = does.value;
+        } else if (does.action == QHCA_FAULT_PAUSE) {
+            f->pause_ns = does.value;
+            f->pause_classes = (uint8_t)(r->prio < QHCA_FAULT_PRIOS ?
+                                         1u << r->prio : 0xffu);
+        }
         does.action = QHCA_FAULT_NONE;
     }
     if (is_spent(r) || f->wanted) {

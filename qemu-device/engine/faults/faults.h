@@ -14,6 +14,7 @@
 #define QHCA_FAULT_RULES    24u
 #define QHCA_FAULT_GUEST    16u     /* most of them that the guest can set */
 #define QHCA_FAULT_TEXT     120u    /* bytes of a rule, with the final NUL */
+#define QHCA_FAULT_PRIOS    8u      /* classes of traffic */
 #define QHCA_FAULT_HELD     64u     /* packets held back */
 #define QHCA_FAULT_DATA     64u     /* pieces of data held back */
 #define QHCA_FAULT_BYTES    1024u   /* and how long they are at most */
@@ -72,6 +73,7 @@ enum vhca_fault_action {
     QHCA_FAULT_ORDER,
     /* These act later, from a timer, and leave what is at the point alone: */
     QHCA_FAULT_LINK_DOWN,       /* ns */
+    QHCA_FAULT_PAUSE,           /* ns */
     QHCA_FAULT_FATAL,
     QHCA_FAULT_REMOVE,
 };
@@ -92,6 +94,7 @@ struct vhca_fault {
  * @every: TIMER: period in ns; @after is in ns then, too
  * @within: ORDER: for at most so many ns data are held back
  * @grain: and in pieces that end at multiples of it
+ * @prio: PAUSE: the class of traffic, or QHCA_FAULT_PRIOS: all of them
  */
 struct vhca_fault_rule {
     char text[QHCA_FAULT_TEXT];
@@ -105,7 +108,7 @@ struct vhca_fault_rule {
     uint64_t nth, after, times, ppm, every;
     uint64_t seen, hits, rng;
     uint64_t due;               /* TIMER: when it acts next */
-    uint64_t within, grain;
+    uint64_t within, grain, prio;
 };
 
 /* struct vhca_fault_held - a frame held back */
@@ -151,8 +154,10 @@ struct vhca_faults {
     struct vhca_fault_early *early;
     unsigned next_early;
     uint64_t order;
-    unsigned wanted;            /* 1 << LINK_DOWN, FATAL, REMOVE */
+    unsigned wanted;            /* 1 << LINK_DOWN, PAUSE, FATAL, REMOVE */
     uint64_t link_ns;           /* how long the link is to be down */
+    uint64_t pause_ns;          /* how long these classes are to be paused */
+    uint8_t pause_classes;
     uint64_t link_back;         /* when the link is up again; 0: not down */
     uint64_t stalled;           /* when commands go on; 0: not stalled */
     struct vhca_fault_rule *slow;   /* the one for the bandwidth, or NULL */

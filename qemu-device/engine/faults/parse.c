@@ -52,6 +52,7 @@ static const struct vhca_fault_word words[] = {
     WHEN("once", ALL, NOTHING, times, .min = 1),
     WHEN("within", AT(PORT), TIME, within, .min = 1, .max = SLOWEST),
     WHEN("grain", AT(PORT), NUMBER, grain, .min = 1, .max = COARSEST),
+    WHEN("prio", OWN_WAY, NUMBER, prio, .max = QHCA_FAULT_PRIOS - 1),
     WHEN("prob", ALL, PERCENT, ppm, 0),
 
     DOES("drop", PACKETS | AT(EVENT) | AT(IRQ), DROP, NOTHING, 0),
@@ -75,6 +76,7 @@ static const struct vhca_fault_word words[] = {
     { .name = "ce", .points = AT(PORT), .takes = QHCA_TAKES_PERCENT,
       .action = QHCA_FAULT_MARK, .off = IN(ppm) },
     DOES("link-down", OWN_WAY, LINK_DOWN, TIME, .min = 1, .max = LONGEST),
+    DOES("pause", OWN_WAY, PAUSE, TIME, .min = 1, .max = LONGEST),
     DOES("fatal", OWN_WAY, FATAL, NOTHING, 0),
     DOES("remove", OWN_WAY, REMOVE, NOTHING, 0),
 };
@@ -259,6 +261,7 @@ static void begin(struct parser *p, struct vhca_fault_rule *r, unsigned index)
     r->rng = p->seed + index * 0xd1342543de82ef95ull;
     r->nth = 1;
     r->ppm = 1000000;
+    r->prio = QHCA_FAULT_PRIOS;
     memset(r->kinds, 0xff, sizeof(r->kinds));
     for (unsigned i = 0; i < QHCA_FAULT_FIELDS; i++) {
         r->field[i].to = UINT32_MAX;
@@ -298,8 +301,8 @@ static bool keep_text(struct parser *p, const struct vhca_fault_span *rule)
     return true;
 }
 
-/* What goes with order=, and with nothing else at that point. */
-static bool check_order(struct parser *p, const char *end)
+/* What goes with order= or pause=, and with nothing else at that point. */
+static bool check_pairs(struct parser *p, const char *end)
 {
     struct vhca_fault_rule *r = p->rule;
 
@@ -308,6 +311,9 @@ static bool check_order(struct parser *p, const char *end)
         r->grain = r->grain ? r->grain : 1;
     } else if (r->within || r->grain) {
         return wrong(p, end, "within and grain go with order=");
+    }
+    if (r->does.action != QHCA_FAULT_PAUSE && r->prio < QHCA_FAULT_PRIOS) {
+        return wrong(p, end, "prio goes with pause=");
     }
     return true;
 }
@@ -333,7 +339,7 @@ static bool read_rule(struct parser *p, struct vhca_fault_span rest)
         p->rule->point = QHCA_FAULT_TX;
         p->rule->does.value = IP_ECN_CE;
     }
-    return check_order(p, rule.end) &&
+    return check_pairs(p, rule.end) &&
            (p->rule->does.action ||
             wrong(p, rule.end, "the rule has no action"));
 }

@@ -52,9 +52,13 @@ static inline bool vhca_way_across(const struct qhca_engine *e,
            (way->at == e ? !vhca_fifo_used(&e->port->loop) :
                            vhca_way_far_across(e, way));
 }
-/* Whether there is room for @reserve + 1 frames; if not, @qp waits for it. */
+/*
+ * Whether there is room for @reserve + 1 frames with this traffic class, and
+ * they are not paused; if not, @qp waits for it.
+ */
 bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
-                   const struct vhca_way *way, unsigned reserve);
+                   const struct vhca_way *way, uint8_t tclass,
+                   unsigned reserve);
 /*
  * Whether only the peer of the AV can have sent the packet (D-083); if the port
  * sent it to itself, only the QP that @qp is connected to. The PSNs of others

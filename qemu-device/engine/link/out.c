@@ -147,14 +147,19 @@ static void pay(struct qhca_engine *e, struct vhca_qp *qp,
 
 /* ---- answers ---- */
 
+static uint8_t cnp_tclass(const struct qhca_engine *e)
+{
+    return (uint8_t)(vhca_cc(e, QHCA_CC_NP_DSCP) << IP_DSCP_SHIFT |
+                     IP_ECN_ECT0);
+}
+
 /* Tell the peer that the network has marked what it sent (E-040). */
 static void notify(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct vhca_way *way, struct vhca_burst *burst)
 {
     open_burst(e, qp, way, burst);
     burst->p.opcode = ROCE_CNP;
-    burst->p.tclass = (uint8_t)(vhca_cc(e, QHCA_CC_NP_DSCP) << IP_DSCP_SHIFT |
-                                IP_ECN_ECT0);
+    burst->p.tclass = cnp_tclass(e);
     memset(vhca_burst_payload(burst, CNP_LEN), 0, CNP_LEN);
     move(e, qp, way, burst);
     vhca_count_qp(e, qp, QHCA_CNT_NP_CNP_SENT, 1);
@@ -192,14 +197,15 @@ static bool may_answer(struct qhca_engine *e, struct vhca_qp *qp,
                        const struct vhca_way *way)
 {
     return (!vhca_response_is_data(qp) || vhca_qp_gate_open(e, qp)) &&
-           vhca_way_room(e, qp, way, vhca_response_is_data(qp) ?
-                                     QHCA_TX_RESERVE / 2 : 0);
+           vhca_way_room(e, qp, way, way->av->tclass,
+                         vhca_response_is_data(qp) ? QHCA_TX_RESERVE / 2 : 0);
 }
 
 static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct vhca_way *way, struct vhca_burst *burst)
 {
-    if (qp->rated && qp->gate.cnp_owed && vhca_way_room(e, qp, way, 0)) {
+    if (qp->rated && qp->gate.cnp_owed &&
+        vhca_way_room(e, qp, way, cnp_tclass(e), 0)) {
         notify(e, qp, way, burst);
     }
     while (vhca_may_go_on(e) && vhca_response_ready(qp) &&
@@ -246,7 +252,7 @@ static void send_requests(struct qhca_engine *e, struct vhca_qp *qp,
             vhca_way_to(e, qp, &wr->ud.av, wr->ud.qpn, way);
         }
         if (!vhca_qp_gate_open(e, qp) ||
-            !vhca_way_room(e, qp, way, QHCA_TX_RESERVE) ||
+            !vhca_way_room(e, qp, way, way->av->tclass, QHCA_TX_RESERVE) ||
             !request(e, qp, way, burst)) {
             break;
         }

@@ -144,9 +144,12 @@ bool vhca_way_far_across(const struct qhca_engine *e,
 }
 
 bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
-                   const struct vhca_way *way, unsigned reserve)
+                   const struct vhca_way *way, uint8_t tclass, unsigned reserve)
 {
-    return vhca_qp_tx_room(e, qp, way->loop, way->net, reserve);
+    unsigned class = way->local ? vhca_class_of(way->local->vlan, way->av->sl,
+                                                tclass) : 0;
+
+    return vhca_qp_tx_room(e, qp, way->loop, way->net, class, reserve);
 }
 
 bool vhca_way_from_peer(const struct qhca_engine *e, const struct vhca_qp *qp,

@@ -38,6 +38,7 @@ static void reset(struct qhca_engine *e)
 
     vhca_async_del(&e->port->async);
     vhca_timer_cancel(e, &e->port->line);
+    vhca_timer_cancel(e, &e->port->pause.timer);
     vhca_group_free_all(e);
     vhca_fifo_free(&e->port->loop);
     vhca_fifo_free(&e->port->tx);
@@ -49,6 +50,9 @@ static void reset(struct qhca_engine *e)
     memset(allowed, 0, e->cfg.num_uars * sizeof(*allowed));
     e->port->pace = pace;
     e->port->line.fn = vhca_tx_due;
+    e->port->pause.timer.fn = vhca_pause_due;
+    vhca_list_init(&e->port->pause.held);
+    vhca_list_init(&e->port->pause.let_go);
     e->port->told = vhca_port_speed(e);
     vhca_async_init(&e->port->async, PORT_NUMBER);
 }
@@ -300,7 +304,7 @@ static bool init(struct qhca_engine *e)
 {
     e->port->link = true;
     e->port->line.fn = vhca_tx_due;
-    vhca_timers_provide(e, 1);
+    vhca_timers_provide(e, 2);
     vhca_async_init(&e->port->async, PORT_NUMBER);
     e->port->allowed = calloc(e->cfg.num_uars, sizeof(*e->port->allowed));
     vhca_pace_set(&e->port->pace, e->now, e->cfg.bandwidth);

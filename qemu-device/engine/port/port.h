@@ -14,6 +14,8 @@
 #define QHCA_MAX_MCAST          512u
 #define QHCA_MAX_MCAST_GRP      512u
 #define QHCA_MAX_MCAST_QP       128u
+#define QHCA_CLASSES            8u      /* of traffic */
+#define QHCA_PAUSE_NS           10000000000ull  /* the longest pause */
 
 /* Frames that a request leaves free, so that responses always find room. */
 #define QHCA_TX_RESERVE         64u
@@ -24,6 +26,21 @@ struct vhca_gid {
     uint8_t gid[16];
     uint8_t smac[6];
     uint16_t vlan;              /* QHCA_NO_VLAN: untagged */
+};
+
+/*
+ * struct vhca_pause - what must not leave, by classes of traffic
+ * @classes: those that are paused, a bit each
+ * @until: when each goes on
+ * @timer: runs until the first of them does
+ * @held: QPs with a frame of such a class
+ * @let_go: QPs that were held, and may try again
+ */
+struct vhca_pause {
+    uint8_t classes;
+    uint64_t until[QHCA_CLASSES];
+    struct vhca_timer timer;
+    struct vhca_list held, let_go;
 };
 
 struct vhca_qp;
@@ -57,6 +74,7 @@ struct vhca_port {
     bool tx_blocked;
     struct vhca_timer line;     /* for frames of either whose time will come */
     struct vhca_pace pace;      /* of bytes sent; survives a reset */
+    struct vhca_pause pause;
     uint32_t told;              /* the speed that the driver knows, or can */
 };
 
@@ -199,5 +217,26 @@ void vhca_tx_flush(struct qhca_engine *e);
 void vhca_tx_wait(struct qhca_engine *e);
 /* That time has come. */
 void vhca_tx_due(struct qhca_engine *e, struct vhca_timer *t);
+
+/* ---- pause.c ---- */
+
+/* Return the class of a frame: the priority in its tag, or that of its DSCP. */
+static inline unsigned vhca_class_of(uint16_t vlan, uint8_t sl, uint8_t tclass)
+{
+    return vlan == QHCA_NO_VLAN ? tclass >> 5 : sl & 7u;
+}
+
+/* Whether frames of the class have to wait. */
+static inline bool vhca_paused(const struct qhca_engine *e, unsigned class)
+{
+    return e->port->pause.classes >> class & 1;
+}
+
+/* Let frames of these classes, a bit each, wait for @ns; 0: no longer. */
+void vhca_pause(struct qhca_engine *e, uint8_t classes, uint64_t ns);
+/* A frame for the MAC has come: one that asks for a pause is obeyed. */
+void vhca_pause_rx(struct qhca_engine *e, const uint8_t *frame, size_t len);
+/* The pause of a class has ended by itself. */
+void vhca_pause_due(struct qhca_engine *e, struct vhca_timer *t);
 
 #endif /* QHCA_ENGINE_PORT_H */

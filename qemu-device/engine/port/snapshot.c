@@ -24,7 +24,7 @@ static const struct vhca_snap_field port_fields[] = {
     QHCA_SNAP_FLAG(struct vhca_port, tx_blocked),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_port, 14256);
+QHCA_SNAP_KNOWS(struct vhca_port, 14384);
 
 static void walk_gids(struct vhca_snap *s, struct vhca_port *p)
 {

@@ -88,13 +88,17 @@ struct vhca_qp *vhca_qp_next(struct qhca_engine *e)
 }
 
 bool vhca_qp_tx_room(struct qhca_engine *e, struct vhca_qp *qp, bool loop,
-                     bool net, unsigned reserve)
+                     bool net, unsigned class, unsigned reserve)
 {
     bool here = !loop || vhca_tx_room(e, true, reserve + 1);
     bool there = !net || vhca_tx_room(e, false, reserve + 1);
 
     /* The run loop empties the loopback FIFO, unless it waits for a time. */
     vhca_list_del(&qp->tx_wait);
+    if (net && vhca_paused(e, class)) {
+        vhca_list_add_tail(&e->port->pause.held, &qp->tx_wait);
+        return false;
+    }
     if (!vhca_port_open(e) || !there || (!here && vhca_loop_waits(e))) {
         lines_add(&e->qps->tx_wait, qp->uar, &qp->tx_wait);
         return false;
@@ -104,8 +108,13 @@ bool vhca_qp_tx_room(struct qhca_engine *e, struct vhca_qp *qp, bool loop,
 
 void vhca_qp_tx_ready(struct qhca_engine *e)
 {
-    struct vhca_list *node = lines_next(&e->qps->tx_wait);
+    struct vhca_list *node = e->port->pause.let_go.next;
 
+    if (node != &e->port->pause.let_go) {
+        vhca_list_del(node);
+    } else {
+        node = lines_next(&e->qps->tx_wait);
+    }
     if (node) {
         vhca_qp_schedule(e, container_of(node, struct vhca_qp, tx_wait));
     }

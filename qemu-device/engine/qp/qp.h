@@ -115,11 +115,11 @@ void vhca_qp_schedule(struct qhca_engine *e, struct vhca_qp *qp);
 struct vhca_qp *vhca_qp_next(struct qhca_engine *e);
 /*
  * Whether there is room for @reserve + 1 frames to the port itself, if @loop,
- * and to the network, if @net, and the pace allows one. If not, @qp waits for
- * it, unless the run loop makes that room.
+ * and to the network, if @net, and both the pace and the pauses of @class allow
+ * one. If not, @qp waits for it, unless the run loop makes that room.
  */
 bool vhca_qp_tx_room(struct qhca_engine *e, struct vhca_qp *qp, bool loop,
-                     bool net, unsigned reserve);
+                     bool net, unsigned class, unsigned reserve);
 /* There is room again: schedule a QP that waits for it. */
 void vhca_qp_tx_ready(struct qhca_engine *e);
 /*
@@ -268,6 +268,8 @@ void vhca_cntset_bind(struct vhca_qp *qp, struct vhca_cntset *set);
 #define QHCA_SNAP_NTUPLE 6u
 /* The one that introduced the counts of flow rules. */
 #define QHCA_SNAP_FLOW_COUNTS 7u
+/* The one that introduced pauses. */
+#define QHCA_SNAP_PAUSE 8u
 
 /*
  * Walk over a queue; the caller checks its parameters. On load @wq is empty

@@ -116,10 +116,30 @@ static void walk_lines(struct vhca_snap *s, const char *name,
     }
 }
 
+static void walk_pause(struct vhca_snap *s, struct vhca_pause *p)
+{
+    p->classes = (uint8_t)vhca_snap_num(s, "paused", p->classes, 1, 0xff);
+    for (unsigned i = 0; i < QHCA_CLASSES && !s->bad; i++) {
+        if (p->classes >> i & 1) {
+            p->until[i] = vhca_snap_time(s, "until", p->until[i]);
+            vhca_snap_check(s, p->until[i] <= s->e->now + QHCA_PAUSE_NS,
+                            "until");
+        }
+    }
+    if (!s->bad) {
+        vhca_snap_list(s, "held", &p->held, &tx_wait_ref);
+        vhca_snap_list(s, "let_go", &p->let_go, &tx_wait_ref);
+        vhca_snap_check(s, p->classes || vhca_list_empty(&p->held), "held");
+    }
+}
+
 void vhca_lines_walk(struct vhca_snap *s)
 {
     walk_lines(s, "ready", &s->e->qps->ready, &ready_ref);
     walk_lines(s, "tx_wait", &s->e->qps->tx_wait, &tx_wait_ref);
+    if (s->version >= QHCA_SNAP_PAUSE && !s->bad) {
+        walk_pause(s, &s->e->port->pause);
+    }
 }
 
 /* ---- sets of counters ---- */

@@ -385,6 +385,5 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 
 const struct vhca_room vhca_qps_room = {
     .reset = reset, .holdings = holdings,
-    .section = "transport", .version = QHCA_SNAP_FLOW_COUNTS,
-    .walk = vhca_qps_walk,
+    .section = "transport", .version = QHCA_SNAP_PAUSE, .walk = vhca_qps_walk,
 };

@@ -77,7 +77,7 @@ static bool send_frame(struct qhca_engine *e, struct vhca_qp *qp)
 static bool has_room(struct qhca_engine *e, struct vhca_qp *qp)
 {
     return vhca_qp_gate_open(e, qp) &&
-           vhca_qp_tx_room(e, qp, true, true, QHCA_TX_RESERVE);
+           vhca_qp_tx_room(e, qp, true, true, 0, QHCA_TX_RESERVE);
 }
 
 void vhca_raw_turn(struct qhca_engine *e, struct vhca_qp *qp)

@@ -32,6 +32,7 @@
 #define ETHERTYPE_IPV4      0x0800
 #define ETHERTYPE_VLAN      0x8100
 #define ETHERTYPE_IPV6      0x86dd
+#define ETHERTYPE_CONTROL   0x8808  /* for the MAC, which keeps it */
 #define ETHERTYPE_SVLAN     0x88a8
 #define IP_PROTO_TCP      6
 #define IP_PROTO_UDP      17

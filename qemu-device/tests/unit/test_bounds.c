@@ -271,7 +271,7 @@ static void all_timers(void)
     }
     CHECK_EQ(g->e->timers.used, 2 * qps + CQS);
     CHECK_EQ(g->e->timers.size,
-             2 * qps + QHCA_MAX_CQ + 3 + QHCA_FAULT_EARLY);
+             2 * qps + QHCA_MAX_CQ + 4 + QHCA_FAULT_EARLY);
 }
 
 /*
