@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an idle device costs its host: memory that is only reserved, and never
- * touched, costs nothing. Many devices in one process depend on that.
+ * What an idle device and a connected QP cost their host: memory that is only
+ * reserved, and never touched, costs nothing. Many devices in one process
+ * depend on that.
  */
+#include <malloc.h>
 #include <stdio.h>
 
-#include "harness/harness.h"
+#include "harness/fixture.h"
 
 #define DEVICES     200u
 #define LIMIT_KIB   256u
@@ -55,8 +57,60 @@ static void test_idle(void)
     }
 }
 
+#define PAIRS           500u
+#define LIMIT_PER_QP    8192u
+
+/* As small as they come: two WRs each way. */
+static struct rc_opts small(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.sq_log = o.rq_log = 1;
+    o.cq_log = 1;
+    o.sges = 1;
+    o.max_inline = 0;
+    return o;
+}
+
+/* Bytes of the heap, of which the guest's memory is no part. */
+static size_t allocated(void)
+{
+    struct mallinfo2 m = mallinfo2();
+
+    return m.uordblks + m.hblkhd;
+}
+
+/* Each pair has moved a message in both directions. */
+static void test_connected(void)
+{
+    static struct rc_qp a[PAIRS], b[PAIRS];
+    const struct rc_opts o = small();
+    size_t before, each;
+
+    start_node();
+    rc_pair(&node, &o, &qp, &peer);
+    before = allocated();
+    for (unsigned i = 0; i < PAIRS; i++) {
+        rc_pair(&node, &o, &a[i], &b[i]);
+        for (unsigned end = 0; end < 2; end++) {
+            struct rc_qp *q = end ? &b[i] : &a[i];
+            struct rc_wr wr = rc_wr(q, QHCA_WR_RDMA_WRITE, 0, 4096);
+            struct qhca_cqe cqe;
+
+            rc_aim(&wr, &node, 0);
+            rc_post(q, &wr);
+            guest_settle(g);
+            CHECK(cq_poll(&q->scq, &cqe) && cqe.status == QHCA_WC_SUCCESS);
+        }
+    }
+    each = (allocated() - before) / (2 * PAIRS);
+    tap_note("%zu bytes for a connected QP with its CQs", each);
+    CHECK(each > 0 && each <= LIMIT_PER_QP);
+}
+
 static const struct test tests[] = {
     { "an idle device", test_idle },
+    { "a connected QP", test_connected },
 };
 
 TEST_MAIN(tests)
