@@ -401,6 +401,7 @@ incast()
 {
 	local rc=0 hub=(--rate 100 --queue 300)
 	machines 3 "${hub[@]}" --pause 60:30 -- net-incast.sh paused || rc=$?
+	machines 3 "${hub[@]}" --pfc 60:30 -- net-incast.sh asked || rc=$?
 	machines 3 "${hub[@]}" -- net-incast.sh losing || rc=$?
 	return $rc
 }

@@ -65,6 +65,20 @@ class Marks(unittest.TestCase):
             with self.assertRaises(ValueError):
                 frames.pause(text)
 
+    def test_traffic_class(self):
+        for tos in (0, 3, 0x60, 0xc2, 0xff):
+            self.assertEqual(frames.traffic_class(ipv4(tos)), tos >> 5)
+            self.assertEqual(frames.traffic_class(ipv6(tos)), tos >> 5)
+        self.assertEqual(frames.traffic_class(MACS + b'\x81\x00\xa0\x05' + ipv4(2)[12:]), 5)
+        for frame in (b'', MACS, MACS + b'\x08\x06' + bytes(46), MACS + b'\x08\x00'):
+            self.assertEqual(frames.traffic_class(frame), 0)
+
+    def test_priority_pause(self):
+        frame = frames.priority_pause({3: 0xffff, 5: 0})
+        self.assertEqual((len(frame), frame[:6].hex(), frame[12:18].hex()),
+                         (60, '0180c2000001', '880801010028'))
+        self.assertEqual(frame[18:34].hex(), '000000000000ffff' + '0' * 16)
+
 
 class Switch(unittest.TestCase):
     """A switch with two machines."""
@@ -156,6 +170,28 @@ class Switch(unittest.TestCase):
         other = frame[:5] + bytes([frame[5] ^ 1]) + frame[6:]
         a.sendall(len(other).to_bytes(4, 'big') + other)
         self.assertTrue(self.receive(b, 4 + len(other)))
+
+    def test_asked_by_priority(self):
+        """One class is asked to wait until little of it is left, and again after a while."""
+        a, b = self.start(rate=4000000, queue=10 ** 7, pfc=frames.pause('40:20'))
+        frame = ipv4(0x62)
+        wire = len(frame).to_bytes(4, 'big') + frame
+        time.sleep(0.1)
+        b.sendall(len(frame).to_bytes(4, 'big') + frame[6:12] + frame[:6] + frame[12:])
+        self.receive(a, len(wire))
+        a.sendall(wire * 40000)     # more than a second, and longer than a pause
+        got = []
+        a.settimeout(0.2)
+        while not got or got[-1] != frames.priority_pause({3: 0}):
+            b.settimeout(0.01)
+            with contextlib.suppress(TimeoutError):
+                while True:
+                    b.recv(1 << 16)
+            with contextlib.suppress(TimeoutError):
+                length = int.from_bytes(self.receive(a, 4), 'big')
+                got.append(self.receive(a, length))
+        self.assertEqual({*got[:-1]}, {frames.priority_pause({3: 0xffff})})
+        self.assertIn(len(got), (3, 4, 5))
 
     def test_free(self):
         _, data, wire = self.move(*self.start(), ipv4(2), 1000)

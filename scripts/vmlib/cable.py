@@ -62,7 +62,7 @@ class Cable:
     def _hub(self):
         process = hub.start(self.path, die_with_parent, loss=self.opts.loss / 100,
                             seed=self.opts.seed + self.index, rate=self.opts.rate * 125000,
-                            red=self.opts.red, pause=self.opts.pause,
+                            red=self.opts.red, pause=self.opts.pause, pfc=self.opts.pfc,
                             queue=self.opts.queue * 1000 or hub.QUEUE)
         self.undo += [process.join, process.terminate]
         return [f'stream,server=off,addr.type=unix,addr.path={self.path},'

@@ -35,8 +35,8 @@ def check_server(parser, opts):
     opts.server = (opts.server or opts.mortal_server or opts.arm64) and not opts.no_device
     if not opts.server:
         return
-    for name in ('hostile', 'pcap', 'iommu', 'loss', 'rate', 'red', 'pause', 'queue', 'link',
-                 'both_ends'):
+    for name in ('hostile', 'pcap', 'iommu', 'loss', 'rate', 'red', 'pause', 'pfc', 'queue',
+                 'link', 'both_ends'):
         if getattr(opts, name):
             parser.error(f'--server: qhca-server has no --{name.replace("_", "-")}')
     if opts.rxe_peer or opts.nic_b == 'virtio':
@@ -45,7 +45,8 @@ def check_server(parser, opts):
 
 def hub_only(opts):
     """Which options only the hub can obey."""
-    return [name for name in ('loss', 'rate', 'red', 'pause', 'queue') if getattr(opts, name)]
+    names = ('loss', 'rate', 'red', 'pause', 'pfc', 'queue')
+    return [name for name in names if getattr(opts, name)]
 
 
 def check_link(parser, opts, count):
@@ -55,6 +56,8 @@ def check_link(parser, opts, count):
         parser.error(f'--link: {opts.link} is none of {", ".join(cable.KINDS)}')
     if count > 2 and opts.link in cable.ONLY_TWO:
         parser.error(f'--link {opts.link} connects two machines, not {count}')
+    if opts.pfc and not 1 <= opts.rate <= 100000:
+        parser.error('--pfc needs --rate, by which pauses are measured')
     if hub_only(opts) and opts.link != 'hub':
         parser.error(f'--{hub_only(opts)[0]} needs --link hub')
 

@@ -47,6 +47,30 @@ def pause(text):
     return Pause(xoff, xon)
 
 
+CLASSES = 8         # of traffic
+LONGEST = 0xffff    # quanta
+QUANTUM = 512 / 8   # bytes that pass in that time
+
+
+def traffic_class(frame):
+    """That of the device: the priority in the tag, or that of the DSCP."""
+    kind = frame[12:14]
+    if kind == b'\x81\x00' and len(frame) > 14:
+        return frame[14] >> 5
+    if kind == b'\x08\x00' and len(frame) > 15:
+        return frame[15] >> 5
+    if kind == b'\x86\xdd' and len(frame) > 14:
+        return (frame[14] & 15) >> 1
+    return 0
+
+
+def priority_pause(quanta):
+    """A frame (802.1Qbb) that lets some classes wait; quanta: by class."""
+    times = b''.join(struct.pack('>H', quanta.get(at, 0)) for at in range(CLASSES))
+    return (bytes.fromhex('0180c2000001') + bytes.fromhex('020000000001') + b'\x88\x08' +
+            struct.pack('>HH', 0x0101, sum(1 << at for at in quanta)) + times + bytes(26))
+
+
 def checksum(header):
     """The Internet checksum of an IPv4 header, whose field is left out."""
     words = struct.unpack(f'>{len(header) // 2}H', header)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A small Ethernet switch for QEMU's stream netdevs, which can lose, delay and mark frames, and
-pause machines: it takes nothing from one, whose network then takes no frames from the device.
+pause machines: it takes nothing from one, whose network then takes no frames from the device; or
+by priority, with frames that ask for it.
 
 It speaks what `-netdev stream` does: each frame after its length, 4 bytes, big
 endian. It runs as a process of its own, so that the launcher need not be quick.
@@ -26,11 +27,13 @@ TICK = 0.001        # how long a link rests before it sends what it may by then
 
 class Port:
     """The connection of one machine: partial input, pending output, of which so many bytes
-    may be sent now, and which [port, bytes] it is from; bytes from here that wait at others."""
+    may be sent now, and which [port, bytes, class] it is from; bytes from here that wait at
+    others, by class; until when which class is paused."""
 
     def __init__(self, sock):
         self.sock, self.inbox, self.outbox = sock, bytearray(), bytearray()
-        self.parts, self.waiting, self.paused = collections.deque(), 0, False
+        self.parts, self.paused = collections.deque(), False
+        self.by_class, self.until = [0] * frames.CLASSES, {}
         self.events = selectors.EVENT_READ
         self.credit, self.paid = 0, time.monotonic()
         sock.setblocking(False)
@@ -52,18 +55,30 @@ class Port:
             start = end
         del self.inbox[:start]
 
+    @property
+    def waiting(self):
+        return sum(self.by_class)
+
     def add(self, source, frame):
+        kind = frames.traffic_class(frame[HEAD.size:])
         self.outbox += frame
-        self.parts.append([source, len(frame)])
-        source.waiting += len(frame)
+        self.parts.append([source, len(frame), kind])
+        source.by_class[kind] += len(frame)
+
+    def hurry(self, frame):
+        """Put it in front of all but the frame that is leaving."""
+        wire, at = HEAD.pack(len(frame)) + frame, self.parts[0][1] if self.parts else 0
+        self.outbox[at:at] = wire
+        self.parts.insert(1, [self, len(wire), 0])
+        self.by_class[0] += len(wire)
 
     def remove(self, count):
         """Forget the first bytes of the output."""
         del self.outbox[:count]
         while count:
-            source, length = self.parts[0]
+            source, length, kind = self.parts[0]
             now = min(count, length)
-            source.waiting -= now
+            source.by_class[kind] -= now
             count -= now
             self.parts[0][1] -= now
             if now == length:
@@ -87,14 +102,17 @@ class Port:
 
 class Switch:
     """Loss is a share of the frames, rate in bytes per second (0: none), red a frames.Red or
-    None, pause a frames.Pause or None; so many bytes wait for a machine, others get lost."""
+    None, pause and pfc (by priority) a frames.Pause or None; so many bytes wait for a machine,
+    others get lost."""
 
-    def __init__(self, listener, loss, seed, rate=0, red=None, pause=None, queue=QUEUE):
+    def __init__(self, listener, loss, seed, rate=0, red=None, pause=None, pfc=None, queue=QUEUE):
         self.selector = selectors.DefaultSelector()
         self.selector.register(listener, selectors.EVENT_READ)
         self.ports, self.where = [], {}
         self.loss, self.random = loss, random.Random(seed)
         self.rate, self.red, self.pause, self.queue = rate, red, pause, queue
+        # How long a frame asks a machine with links of this rate to wait at most.
+        self.pfc, self.longest = pfc, rate and frames.LONGEST * frames.QUANTUM / rate
 
     def serve(self):
         while True:
@@ -104,6 +122,8 @@ class Switch:
                     self._plug(key.fileobj.accept()[0])
                 elif mask & selectors.EVENT_READ and not self._read(key.data):
                     self._unplug(key.data)
+            for port in self.ports if self.pfc else ():
+                self._ask(port)
             for port in list(self.ports):
                 if port.outbox and not port.flush(self.rate):
                     self._unplug(port)
@@ -149,6 +169,19 @@ class Switch:
         if self.red and self.red.hits(queued, self.random.random()):
             return frame[:HEAD.size] + frames.mark(frame[HEAD.size:])
         return frame
+
+    def _ask(self, port):
+        """Ask a machine to let classes wait of which too much waits here, or to go on."""
+        now, quanta = time.monotonic(), {}
+        for kind, waiting in enumerate(port.by_class):
+            until = port.until.get(kind, 0)
+            if self.pfc.holds(waiting, until > now):
+                if until - now < self.longest / 2:
+                    quanta[kind], port.until[kind] = frames.LONGEST, now + self.longest
+            elif port.until.pop(kind, None):
+                quanta[kind] = 0
+        if quanta:
+            port.hurry(frames.priority_pause(quanta))
 
     def _watch(self, port):
         """Wait for what may be done next: a paused machine is not listened to."""

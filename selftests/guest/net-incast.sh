@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# net-incast.sh paused|losing     (in the guests of `scripts/vm net -n 3 --rate … --queue …`)
+# net-incast.sh paused|asked|losing     (in the guests of `scripts/vm net -n 3 --rate … --queue …`)
 #
 # b and c send to a at the same time, more than the hub has room for. With pauses nothing is
-# sent twice, without them much is. Each ends with one line: N passed, N failed, N skipped.
+# sent twice, whether the hub takes no frames or asks for pauses; without them much is. Each ends with one line: N passed, N failed, N skipped.
 
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
@@ -12,7 +12,8 @@ LOGS=/run/qhca/logs
 
 PORTS=([2]=18701 [3]=18702)
 tool=(timeout 120 ib_write_bw -d "$QHCA_DEV" -x "$QHCA_GID" -F -q 8 -s 65536 -n 20 -u 17)
-again() { cat "/sys/class/infiniband/$QHCA_DEV/ports/1/hw_counters/retransmit"; }
+count() { cat "/sys/class/infiniband/$QHCA_DEV/ports/1/hw_counters/$1"; }
+asked() { if [ "$1" = asked ]; then [ "$2" -gt 0 ]; else [ "$2" = 0 ]; fi; }
 
 server=()
 if [ "$QHCA_ROLE" = a ]; then
@@ -22,7 +23,7 @@ if [ "$QHCA_ROLE" = a ]; then
 		wait_listening "$port" $!
 	done
 fi
-before=$(again)
+before=$(count retransmit)
 qhca-host sync up >/dev/null
 if [ "$QHCA_ROLE" = a ]; then
 	for pid in "${server[@]}"; do
@@ -30,12 +31,15 @@ if [ "$QHCA_ROLE" = a ]; then
 	done
 else
 	expect 'incast: sender' "${tool[@]}" -p "${PORTS[${QHCA_IP##*.}]}" "${QHCA_IP%.*}.1"
-	more=$(($(again) - before))
+	more=$(($(count retransmit) - before))
 	echo "# $more packets were sent again"
 	case $1 in
-	paused) expect 'incast: nothing is lost' [ $more = 0 ] ;;
+	paused|asked) expect 'incast: nothing is lost' [ $more = 0 ] ;;
 	losing) expect 'incast: what is lost is sent again' [ $more -gt 100 ] ;;
 	esac
+	pauses=$(count rx_pause)
+	echo "# $pauses frames asked for a pause"
+	expect 'incast: frames that ask for a pause' asked "$1" "$pauses"
 fi
 qhca-host sync down >/dev/null
 summary
