@@ -284,6 +284,19 @@ def test_address_moves(program):
         wait_for(cq.poll, "frame")
 
 
+def test_pause_of_another(program):
+    """frames that ask for a pause get no further than the switch"""
+    with three(program) as (server, hcas, line):
+        flood = Flood(hcas[2], hcas[0].mac)
+        for dst in hcas[0].mac, bytes.fromhex("0180c2000001"):
+            hcas[2].m.write(flood.buf, dst + hcas[2].mac + bytes.fromhex("88080001ffff"))
+            flood.more()
+        wait_for(flood.cq.poll, "frame")
+        line.works()
+        equal(hcas[0].counter("rx_pause"), 0)
+        equal(server.get("port", "hca2")["sent"], 0)
+
+
 def test_stolen_address(program):
     """with spoofchk a machine sends from its own address only, and gets nobody else's frames"""
     with three(program, properties=("", "", ",spoofchk=on")) as (server, hcas, line):

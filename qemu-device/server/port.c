@@ -203,12 +203,21 @@ void net_check(struct hca *hca, bool spoofchk)
     }
 }
 
+/*
+ * Whether it is for the other end of the cable, as one that asks for a pause:
+ * no switch passes it on, and this one does not pause.
+ */
+static bool is_control(const uint8_t *frame)
+{
+    return frame[12] == 0x88 && frame[13] == 0x08;
+}
+
 bool net_send(struct hca *from, const uint8_t *frame, size_t len)
 {
     struct net *net = from->port.net;
     unsigned self = from->port.number, to = net_where(net, frame);
 
-    if (!from->port.up) {
+    if (!from->port.up || is_control(frame)) {
         return true;
     }
     if (is_spoofed(from, frame + 6)) {
@@ -240,7 +249,7 @@ void net_receive(struct net *net, const uint8_t *frame, size_t len)
 {
     unsigned to;
 
-    if (len < 14) {
+    if (len < 14 || is_control(frame)) {
         return;
     }
     to = net_where(net, frame);

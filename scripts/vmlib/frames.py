@@ -47,6 +47,11 @@ def pause(text):
     return Pause(xoff, xon)
 
 
+def is_control(frame):
+    """Whether it is for the other end of the cable, as one that asks for a pause."""
+    return frame[12:14] == b'\x88\x08'
+
+
 CLASSES = 8         # of traffic
 LONGEST = 0xffff    # quanta
 QUANTUM = 512 / 8   # bytes that pass in that time

@@ -158,6 +158,8 @@ class Switch:
         return bool(data)
 
     def _forward(self, source, frame):
+        if frames.is_control(frame[HEAD.size:]):
+            return      # for the other end of the cable
         to, sender = frame[HEAD.size:HEAD.size + 6], frame[HEAD.size + 6:HEAD.size + 12]
         self.where[sender] = source
         known = None if to[:1] and to[0] & 1 else self.where.get(to)

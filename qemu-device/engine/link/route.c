@@ -134,13 +134,22 @@ void vhca_way_to_peer(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
+/* Whether answers of @peer, of @at, have to wait: an ACK crosses at once. */
+static bool is_paused(const struct qhca_engine *at, const struct vhca_qp *peer)
+{
+    const struct qhca_av *av = &peer->attr.av;
+
+    return vhca_paused(at, vhca_class_of(at->port->gid[av->sgid_index].vlan,
+                                         av->sl, av->tclass));
+}
+
 bool vhca_way_far_across(const struct qhca_engine *e,
                          const struct vhca_way *way)
 {
     const struct qhca_engine *at = neighbour(e, way);
 
     return at && at == way->at && vhca_port_up(at) &&
-           vhca_has_time(at, at->now);
+           !is_paused(at, way->peer) && vhca_has_time(at, at->now);
 }
 
 bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,

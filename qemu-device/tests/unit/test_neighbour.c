@@ -44,6 +44,26 @@ static void wrong_key(void)
     there.mr.key ^= 1;
 }
 
+/* The other end of the cable asks the port to wait for 65,535 quanta. */
+static void pause_port(struct guest *guest)
+{
+    static const uint8_t frame[60] = {
+        1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 1, 0x88, 8, 0, 1, 0xff, 0xff,
+    };
+
+    guest_rx(guest, frame, sizeof(frame));
+}
+
+static void paused_here(void)
+{
+    pause_port(g);
+}
+
+static void paused_there(void)
+{
+    pause_port(there.g);
+}
+
 static const struct scene scenes[] = {
     { "WRITE", QHCA_QPT_RC, WRITE, 70000, NULL, "", "" },
     { "WRITE of 0 bytes", QHCA_QPT_RC, WRITE, 0, NULL, "", "" },
@@ -60,6 +80,7 @@ static const struct scene scenes[] = {
     { "bad memory to READ", QHCA_QPT_RC, READ, 9000, bad_memory_there, "", "" },
     { "bad local memory", QHCA_QPT_RC, WRITE, 9000, bad_memory_here, "", "" },
     { "a wrong key", QHCA_QPT_RC, WRITE, 9000, wrong_key, "", "" },
+    { "a pause here", QHCA_QPT_RC, WRITE, 9000, paused_here, "", "" },
     { "a rule of the sender", QHCA_QPT_RC, WRITE, 9000, NULL,
       "tx opcode=*.write_* nth=2 once drop", "" },
     { "a rule of the receiver", QHCA_QPT_RC, WRITE, 9000, NULL,
@@ -253,6 +274,7 @@ static void test_frames(void)
         frames_there, small_port_there, no_network, frame_on_its_way,
         frame_waits_here, frame_waits_there, no_carrier_there,
         another_address, another_peer, another_source, another_vlan,
+        paused_there,
     };
 
     for (unsigned i = 0; i < ARRAY_SIZE(why); i++) {
