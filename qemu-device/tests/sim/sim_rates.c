@@ -91,6 +91,18 @@ static void change_rules(struct sim *s, struct guest *g, unsigned mbit)
     sim_rules(s, g, sim_rand(s, 3) ? text : "");
 }
 
+/* The other end of the cable asks some classes to wait, or no longer. */
+static void ask_pause(struct sim *s, struct guest *g)
+{
+    uint8_t f[60] = { 1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 1, 0x88, 8, 1, 1 };
+
+    f[17] = (uint8_t)sim_rand(s, 256);
+    for (unsigned i = 0; i < QHCA_CLASSES; i++) {
+        put_be16(f + 18 + 2 * i, (uint16_t)(sim_rand(s, 2) * sim_rand(s, 4000)));
+    }
+    guest_rx(g, f, sizeof(f));
+}
+
 /* Plays that are compared would change it at different times. */
 static void change_speed(struct sim *s, struct guest *g)
 {
@@ -99,12 +111,15 @@ static void change_speed(struct sim *s, struct guest *g)
     if (s->seen) {
         return;
     }
-    switch (sim_rand(s, 3)) {
+    switch (sim_rand(s, 4)) {
     case 0:
         CHECK(qhca_engine_set_bandwidth(g->e, s->net->clock, mbit));
         break;
     case 1:
         CHECK(qhca_engine_set_bandwidth(g->e, s->net->clock, 0));
+        break;
+    case 2:
+        ask_pause(s, g);
         break;
     default:
         change_rules(s, g, mbit);
