@@ -57,6 +57,12 @@ class Options(unittest.TestCase):
             self.assertNotIsInstance(self.parse('pair', '--hcas', '1', '--nic-b', 'virtio', '--',
                                                 'x', '--', 'y'), str)
 
+    def test_unplug(self):
+        """Not of a server, and before anything is built."""
+        self.assertIn('stay plugged in',
+                      self.parse('run', '--scenario', 'unplug', '--server', '--', 'x'))
+        self.assertEqual(self.parse('run', '--scenario', 'flap', '--server', '--', 'x').hcas, 2)
+
     def test_modes(self):
         for words in (['shell'], ['lab', '-n', '3'], ['pair', '--', 'x', '--', 'y'],
                       ['net', '-n', '3', '--', 'x'], ['run', '--server', '--', 'x']):

@@ -61,8 +61,13 @@ class Language(unittest.TestCase):
                 verdict.parse(text)
 
     def test_seconds(self):
-        self.assertEqual(verdict.seconds(schedule.parse(FLAP, 'a', 2).expectations), 16)
-        self.assertEqual(verdict.seconds([verdict.FAILURE]), 0)
+        def seconds(text):
+            return verdict.seconds(schedule.parse(text, 'a', 2))
+        self.assertEqual(seconds(FLAP), 16 + verdict.SPARE)
+        # Not before the last thing has happened, or a program ends well that must not.
+        self.assertEqual(seconds(FLAP + '20s a/0: link down'), 20 + verdict.SPARE)
+        self.assertEqual(seconds(FLAP + 'ready+20s a/0: none'), 16 + verdict.SPARE)
+        self.assertEqual(seconds('20s a/0: link down'), 0)
 
 
 class Judging(unittest.TestCase):

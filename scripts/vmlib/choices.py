@@ -39,6 +39,8 @@ def check_server(parser, opts):
                  'link', 'both_ends'):
         if getattr(opts, name):
             parser.error(f'--server: qhca-server has no --{name.replace("_", "-")}')
+    if schedule.takes_out(opts.schedule):
+        parser.error('--server: its adapters stay plugged in, and this schedule takes one out')
     if opts.rxe_peer or opts.nic_b == 'virtio':
         opts.link = 'hub'
 

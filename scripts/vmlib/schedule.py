@@ -141,6 +141,11 @@ def choose(opts, roles):
         raise BadSchedule(f'{option}: {err}') from err
 
 
+def takes_out(plan):
+    """Whether an adapter is taken out of its slot."""
+    return any(one.what in ('unplug', PLUG) for one in plan.entries)
+
+
 def plugs(plan, role):
     """Whether a machine gets an adapter back."""
     return any(one.role == role and one.what == PLUG for one in plan.entries)

@@ -18,6 +18,7 @@ CARRIED = re.compile(rf'(?P<rail>{RAIL}) (?P<window>{TIME}\.\.{TIME}) '
 FAILURE = 'failure'         # the program has to end with an error
 TIMEOUT = 124               # what timeout(1) and vm say of a program that does not end
 SIGNALS = 128               # a shell says so much more than the signal that has ended a program
+SPARE = 3                   # seconds that a program needs until the schedule starts, at most
 LATE = 0.5                  # seconds that the last sample may be before the end of a window
 STILL = 0.05                # of what it carries on average, all in all, is a pause
 LEAST = 0.1                 # MB/s with which something can be compared; what is less is nothing
@@ -61,10 +62,14 @@ def rails(expectation):
     return {rail for rail in named if rail != 'all'}
 
 
-def seconds(expectations):
-    """How long a program has to move data, from the event on that the schedule starts with."""
-    windows = [one.window for one in expectations if one != FAILURE]
-    return max((window.end for window in windows), default=0)
+def seconds(schedule):
+    """How long a program has to move data, from its beginning on: until everything has happened
+    that counts from the start of the schedule, and the last window is over."""
+    if not schedule.expectations:
+        return 0
+    windows = [one.window.end for one in schedule.expectations if one != FAILURE]
+    entries = [one.delay for one in schedule.entries if one.event == schedule.start]
+    return max([*windows, *entries], default=0) + SPARE
 
 
 class Report:

@@ -122,7 +122,7 @@ static bool from_environment(void)
 	int i;
 
 	if (!opts.seconds)
-		opts.seconds = scenario && atof(scenario) ? atof(scenario) + 3 : 0;
+		opts.seconds = scenario && atof(scenario) ? atof(scenario) : 0;
 	opts.rails = words_of("QHCA_DEVS", opts.dev);
 	if (words_of("QHCA_IPS", opts.ip) < opts.rails)
 		opts.rails = 0;
