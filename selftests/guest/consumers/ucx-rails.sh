@@ -12,8 +12,8 @@ SIZE=4194304
 read -ra devs <<<"$QHCA_DEVS"
 printf -v list '%s:1,' "${devs[@]}"
 export UCX_NET_DEVICES=${list%,} UCX_TLS=rc_v UCX_VFS_ENABLE=n UCX_MAX_RNDV_RAILS=${#devs[@]}
-# 12.5 MB per second, and two seconds more.
-count=$(((${QHCA_SCENARIO_SECONDS%.*} + 2) * 12500000 / SIZE))
+# 12.5 MB per second, until the last thing has happened, and five seconds more.
+count=$(((${QHCA_SCENARIO_SECONDS%.*} - 5) * 12500000 / SIZE))
 
 perftest() { ucx_perftest -P 0 -p $PORT -t tag_bw -s $SIZE -n $count -w 2 "$@"; }
 
