@@ -12,7 +12,7 @@
 # shellcheck disable=SC2034 # check.sh reads it
 PARTS='
 rxe            | pair | check full       | rxe      | machines 2 --nic-b virtio -- pair-rdma.sh
-pair-rdma      | pair | check full       | pair     | machines 2 -- pair-rdma.sh perf ipv6 place cm odp
+pair-rdma      | pair | check full       | pair     | machines 2 -- pair-rdma.sh perf ipv6 place cm cnp odp
 pair           | pair | check full       | pair     | machines 2 -- pair.sh
 aggregate      | pair | full             | pair     | machines 2 --device-arg aggregate=on -- pair-rdma.sh perf place
 pair-loss      | pair | check full       | pair     | machines 2 --loss 1 -- pair-rdma.sh loss

@@ -5,7 +5,7 @@
 #
 # Two machines on one cable: perftest and the connection manager, each machine
 # being server and client in turn. The second one may have another RDMA device,
-# such as rdma_rxe. Parts: perf mtu ipv6 vlan place cm (these without
+# such as rdma_rxe. Parts: perf mtu ipv6 vlan place cm cnp (these without
 # arguments), odp, loss, killed (vm --mortal-server).
 # Each ends with one line: N passed, N failed, N skipped.
 
@@ -188,6 +188,44 @@ gaps()
 	cat "$dir/retransmit" 2>/dev/null || cat "$dir/out_of_seq_request"
 }
 
+cc_param()
+{
+	devlink dev param set "pci/$(lspci -D -n -d 1af4:10f0 | cut -d ' ' -f 1)" \
+		name "$1" value "$2" cmode runtime
+}
+
+# All packets have the mark of a network that is full, so there are notifications for both
+# directions; rdma_rxe does not know them, and works on.
+cnp()
+{
+	local dir=/sys/class/infiniband/$QHCA_DEV/ports/1/hw_counters here='' sent handled
+	[ ! -e "$dir/np_cnp_sent" ] || here=1
+	if [ -n "$here" ]; then
+		sent=$(cat "$dir/np_cnp_sent") handled=$(cat "$dir/rp_cnp_handled")
+		expect "$NAME/cnp/E-040 on" cc_param np_enable 1
+		cc_param rp_enable 1
+	fi
+	qhca-host sync cnp >/dev/null
+	perf_table $NAME/cnp <<-'EOF'
+	ib_send_bw -s 65536 -n 100 --tclass=3
+	ib_write_bw -s 65536 -n 100 --tclass=3
+	ib_read_bw -s 65536 -n 50 -o 8 --tclass=3
+	EOF
+	rxe_there || state $NAME/cnp
+	[ -n "$here" ] || return
+	sent=$(($(cat "$dir/np_cnp_sent") - sent))
+	handled=$(($(cat "$dir/rp_cnp_handled") - handled))
+	echo "# $sent notifications sent, $handled obeyed"
+	expect "$NAME/cnp/E-040 notifications" [ $sent -gt 0 ]
+	if rxe_there; then
+		expect "$NAME/cnp/E-041 rdma_rxe sends none" [ $handled = 0 ]
+	else
+		expect "$NAME/cnp/E-041 they are obeyed" [ $handled -gt 0 ]
+	fi
+	cc_param np_enable 0
+	cc_param rp_enable 0
+}
+
 # For a cable that loses frames (vm --loss), which may only cost time. Without
 # ib_write_lat, whose server ends without closing the connection (write_lat.c ends in
 # destroy_ctx(), the others in ctx_close_connection()): if the acknowledge of the
@@ -260,10 +298,10 @@ killed()
 }
 
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
-[ $# -gt 0 ] || set -- perf mtu ipv6 vlan place cm
+[ $# -gt 0 ] || set -- perf mtu ipv6 vlan place cm cnp
 for part; do
 	case $part in
-	perf|mtu|ipv6|vlan|place|cm|odp|loss|killed) $part ;;
+	perf|mtu|ipv6|vlan|place|cm|cnp|odp|loss|killed) $part ;;
 	*) echo "unknown part $part"; exit 2 ;;
 	esac
 done
