@@ -401,7 +401,8 @@ incast()
 {
 	local rc=0 hub=(--rate 100 --queue 300)
 	machines 3 "${hub[@]}" --pause 60:30 -- net-incast.sh paused || rc=$?
-	machines 3 "${hub[@]}" --pfc 60:30 -- net-incast.sh asked || rc=$?
+	# What is on its way when the hub asks has room, however late the hub itself is.
+	machines 3 --rate 100 --queue 4000 --pfc 60:30 -- net-incast.sh asked || rc=$?
 	machines 3 "${hub[@]}" -- net-incast.sh losing || rc=$?
 	return $rc
 }
