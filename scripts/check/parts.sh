@@ -43,6 +43,7 @@ kernel         | one  | check full       | guest    | one_guest 1200 -- eth kver
 matrix         | one  | check full       | guest    | one_guest 2400 -- matrix
 mw2a           | one  | check full       | variants | one_guest 1200 --device-arg mw2a=on --device-arg guest-faults=on --env MW_TYPE_2A=1 -- kselftest mw mw_race inval stress
 server         | one  | check full       | server   | server
+server-guest   | one  | full             | server   | server_guest
 server-pair    | pair | full             | server   | machines 2 --mortal-server -- pair-rdma.sh perf ipv6 place cm killed
 server-fuzz    | one  | full             | server   | server_fuzz
 tsan-server    | one  | full             | server   | tsan_server
@@ -230,6 +231,15 @@ server()
 	one_guest 1200 --mortal-server --device-arg guest-faults=on --env LIFE_WAYS=server -- \
 		core kverbs life kselftest device rc_data events cq notify mw srq mcast faults \
 		removal abi abi_resp doorbell forged || rc=$?
+	return $rc
+}
+
+# All that runs on the device in QEMU.
+server_guest()
+{
+	local rc=0
+	one_guest 1800 --server -- eth tools cm pyverbs || rc=$?
+	one_guest 2400 --server --device-arg guest-faults=on -- kverbs kselftest || rc=$?
 	return $rc
 }
 

@@ -192,6 +192,10 @@ unplugged()
 eth_unplugged()
 {
 	no_rss && return
+	if [[ " ${QHCA_VARIANT:-} " == *" server "* ]]; then
+		result skip "eth/rules and contexts, and the card is pulled" "QEMU cannot unplug it"
+		return
+	fi
 	if ! qom qom-get objects >/dev/null; then
 		result skip "eth/rules and contexts, and the card is pulled" "the host takes no orders"
 		return
