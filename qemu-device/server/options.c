@@ -45,7 +45,7 @@ static const struct prop {
 #include "../common/props.def"
 };
 
-/* Digits, with 0x or not, and a unit; nothing before them, and none too many. */
+/* Digits, with 0x or not, and a unit; nothing before them, and not too many. */
 static bool parse_number(const char *text, enum kind kind, uint64_t *value)
 {
     static const char units[] = "KMG";

@@ -79,7 +79,8 @@ class Language(unittest.TestCase):
             with self.assertRaisesRegex(schedule.BadSchedule, 'line 2: not', msg=line):
                 entries('1s a/0: none\n' + line)
         for line in ('2s c/0: none', '2s a/2: none', 'expect a/2 1s..2s >= 50% of 0s..1s: x',
-                     'expect all 1s..2s >= 50% of c/0 0s..1s: x', 'expect c/0 1s..2s pauses <= 1s: x'):
+                     'expect all 1s..2s >= 50% of c/0 0s..1s: x',
+                     'expect c/0 1s..2s pauses <= 1s: x'):
             with self.assertRaisesRegex(schedule.BadSchedule, 'line 1: there is no adapter'):
                 entries(line)
 

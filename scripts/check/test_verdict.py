@@ -90,8 +90,8 @@ class Judging(unittest.TestCase):
         """A program that has left an adapter alone before anything happened to it is not judged by
         what that carried then: nothing is not as much as nothing."""
         bad = self.bad(lambda now: (20, 20 if now < 0.5 else 0))
-        self.assertEqual(bad, ['it comes back: a/1 carried 0.0 MB/s from 1 s to 4 s, that is nothing '
-                               'to compare with'])
+        self.assertEqual(bad, ['it comes back: a/1 carried 0.0 MB/s from 1 s to 4 s, '
+                               'that is nothing to compare with'])
 
     def test_slower(self):
         bad = self.bad(lambda now: (20, 20) if now < 4 else (20, 0) if now < 8 else (2, 9))

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine: life cycle and entry points. run.c carries on what they start.
- */
+/* qhca engine: life and entry points. run.c carries on what they start. */
 #include <stdlib.h>
 
 #include "device.h"
@@ -61,9 +59,8 @@ static void fault_due(struct qhca_engine *e, struct vhca_timer *t)
     f->wanted = 0;
     send_held(e);
     move_link(e, wanted & 1u << QHCA_FAULT_LINK_DOWN);
-    if (wanted & 1u << QHCA_FAULT_PAUSE) {
-        vhca_pause(e, f->pause_classes, f->pause_ns);
-    }
+    vhca_pause(e, f->pause_classes, f->pause_ns);
+    f->pause_classes = 0;
     if (f->stalled && f->stalled <= e->now) {
         f->stalled = 0;
         e->cmdq->stalled = false;

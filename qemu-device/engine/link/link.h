@@ -56,9 +56,12 @@ static inline bool vhca_way_across(const struct qhca_engine *e,
  * Whether there is room for @reserve + 1 frames with this traffic class, and
  * they are not paused; if not, @qp waits for it.
  */
+bool vhca_way_room_as(struct qhca_engine *e, struct vhca_qp *qp,
+                      const struct vhca_way *way, uint8_t tclass,
+                      unsigned reserve);
+/* The same for frames with the traffic class of the AV. */
 bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
-                   const struct vhca_way *way, uint8_t tclass,
-                   unsigned reserve);
+                   const struct vhca_way *way, unsigned reserve);
 /*
  * Whether only the peer of the AV can have sent the packet (D-083); if the port
  * sent it to itself, only the QP that @qp is connected to. The PSNs of others

@@ -197,15 +197,15 @@ static bool may_answer(struct qhca_engine *e, struct vhca_qp *qp,
                        const struct vhca_way *way)
 {
     return (!vhca_response_is_data(qp) || vhca_qp_gate_open(e, qp)) &&
-           vhca_way_room(e, qp, way, way->av->tclass,
-                         vhca_response_is_data(qp) ? QHCA_TX_RESERVE / 2 : 0);
+           vhca_way_room(e, qp, way, vhca_response_is_data(qp) ?
+                                     QHCA_TX_RESERVE / 2 : 0);
 }
 
 static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct vhca_way *way, struct vhca_burst *burst)
 {
     if (qp->rated && qp->gate.cnp_owed &&
-        vhca_way_room(e, qp, way, cnp_tclass(e), 0)) {
+        vhca_way_room_as(e, qp, way, cnp_tclass(e), 0)) {
         notify(e, qp, way, burst);
     }
     while (vhca_may_go_on(e) && vhca_response_ready(qp) &&
@@ -252,7 +252,7 @@ static void send_requests(struct qhca_engine *e, struct vhca_qp *qp,
             vhca_way_to(e, qp, &wr->ud.av, wr->ud.qpn, way);
         }
         if (!vhca_qp_gate_open(e, qp) ||
-            !vhca_way_room(e, qp, way, way->av->tclass, QHCA_TX_RESERVE) ||
+            !vhca_way_room(e, qp, way, QHCA_TX_RESERVE) ||
             !request(e, qp, way, burst)) {
             break;
         }

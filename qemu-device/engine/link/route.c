@@ -152,13 +152,21 @@ bool vhca_way_far_across(const struct qhca_engine *e,
            !is_paused(at, way->peer) && vhca_has_time(at, at->now);
 }
 
-bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
-                   const struct vhca_way *way, uint8_t tclass, unsigned reserve)
+bool vhca_way_room_as(struct qhca_engine *e, struct vhca_qp *qp,
+                      const struct vhca_way *way, uint8_t tclass,
+                      unsigned reserve)
 {
     unsigned class = way->local ? vhca_class_of(way->local->vlan, way->av->sl,
                                                 tclass) : 0;
 
     return vhca_qp_tx_room(e, qp, way->loop, way->net, class, reserve);
+}
+
+bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
+                   const struct vhca_way *way, unsigned reserve)
+{
+    return vhca_way_room_as(e, qp, way, way->local ? way->av->tclass : 0,
+                            reserve);
 }
 
 bool vhca_way_from_peer(const struct qhca_engine *e, const struct vhca_qp *qp,

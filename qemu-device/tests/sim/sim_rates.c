@@ -98,7 +98,8 @@ static void ask_pause(struct sim *s, struct guest *g)
 
     f[17] = (uint8_t)sim_rand(s, 256);
     for (unsigned i = 0; i < QHCA_CLASSES; i++) {
-        put_be16(f + 18 + 2 * i, (uint16_t)(sim_rand(s, 2) * sim_rand(s, 4000)));
+        put_be16(f + 18 + 2 * i,
+                 (uint16_t)(sim_rand(s, 2) * sim_rand(s, 4000)));
     }
     guest_rx(g, f, sizeof(f));
 }

@@ -85,7 +85,7 @@ static void test_waits(void)
             ask(mine, 1000);
             post(QHCA_WR_RDMA_WRITE, 64);
             expect_at(PSN, QUANTA_NS(1000));
-            /* It goes on when it is told to, and before by itself. */
+            /* Time ends a pause, and so does a frame. */
             ask(mine, 65535);
             post(QHCA_WR_RDMA_WRITE, 64);
             guest_advance(g, QUANTA_NS(60000));
