@@ -326,7 +326,8 @@ def test_control(program):
         for text in (b"nonsense\n", b"[]\n", b"{\n", b"\0\n", b"x" * 100000):
             with socket.socket(socket.AF_UNIX) as sock:
                 sock.connect(server.path("control"))
-                sock.sendall(text)
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    sock.sendall(text)      # it may have had enough
         equal(server.get("faults"), "")
 
 

@@ -232,6 +232,9 @@ static void hca_renew_dm(struct hca *hca)
         hca_unmap(hca->vfu, old, hca->props.dm_size);
     } else {
         hca_log(hca, "no new memory of the device: %s", g_strerror(errno));
+        if (dm != MAP_FAILED) {
+            munmap(dm, hca->props.dm_size);
+        }
         memset(hca->dm, 0, hca->props.dm_size);
     }
     if (fd >= 0) {
