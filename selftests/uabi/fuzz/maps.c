@@ -15,6 +15,7 @@ static _Thread_local struct map {
 	uint8_t *at;
 	size_t len;
 	int prot;
+	bool discarded;
 } maps[8];
 
 static int some_prot(void)
@@ -73,14 +74,19 @@ static void map_one(struct map *m)
 	if (p == MAP_FAILED)
 		return;
 	count(&fuzz.shared->maps);
-	*m = (struct map){ p, len, prot };
+	*m = (struct map){ .at = p, .len = len, .prot = prot };
 }
 
-/* Touch only the first page: the others may be unmapped. */
+/*
+ * Touch only the first page: the others may be unmapped. The page of the clock does not come back
+ * after MADV_DONTNEED: whoever touches it gets a SIGBUS.
+ */
 static void touch(struct map *m)
 {
 	uint64_t *p = (uint64_t *)m->at + below(PAGE / 8);
 
+	if (m->discarded)
+		return;
 	if (m->prot & PROT_WRITE)
 		__atomic_store_n(p, nonsense(), __ATOMIC_RELAXED);
 	if (m->prot & PROT_READ)
@@ -111,10 +117,10 @@ static void change(struct map *m)
 	static const int advice[] = {
 		MADV_DONTNEED, MADV_DONTFORK, MADV_DOFORK, MADV_WILLNEED, MADV_REMOVE,
 	};
-	int prot = some_prot();
+	int prot = some_prot(), how = advice[below(ARRAY_SIZE(advice))];
 
 	if (one_in(3))
-		madvise(m->at, m->len, advice[below(ARRAY_SIZE(advice))]);
+		m->discarded |= !madvise(m->at, m->len, how) && how == MADV_DONTNEED;
 	else if (m->len > PAGE && one_in(2))
 		munmap(m->at + m->len - PAGE, PAGE), m->len -= PAGE;
 	else if (!mprotect(m->at, m->len, prot))
