@@ -13,8 +13,9 @@ LOGS=$(mktemp -d "$QHCA_CACHE/tmp/scenarios.XXXXXX")
 trap 'rm -rf "$LOGS"' EXIT
 . "$QHCA_TOP/selftests/guest/result.sh"
 
-# scenario | run it is in | the program: railcp with a mistake or none, or UCX | what vm says of it, a
-# pattern of grep: UCX does not get over a QP that fails, and hangs or aborts
+# scenario | run it is in; pair: full, in two machines | the program: railcp with a mistake or none,
+# or UCX | what vm says of it, a pattern of grep: UCX does not get over a QP that fails, and hangs or
+# aborts
 CASES='
 flap     | check | railcp                    | PASS
 flap     | check | railcp --never-rebuild    | FAIL: it is used again when it is well: a/1 carried 0
@@ -39,21 +40,60 @@ unplug   | full  | railcp                    | PASS
 unplug   | full  | railcp --never-rebuild    | FAIL: it is used again when it is back: a/1 carried 0
 grey     | full  | railcp                    | PASS
 grey     | check | railcp --split-evenly     | FAIL: the fast one is as fast as before: all
+flap     | pair  | railcp                    | PASS
+flap     | pair  | railcp --never-rebuild    | FAIL: it is used again when it is well: a/1 carried 0
 '
 PATIENCE=60		# seconds for a program that takes half of that, in any scenario
 
 declare -A WHERE=([railcp]=/opt/qhca/selftests/railcp [ucx]=/opt/qhca/guest/consumers/ucx-rails.sh)
 
-# judged SCENARIO WHAT_VM_SAYS PROGRAM [OPTION]
+# judged run|pair SCENARIO WHAT_VM_SAYS PROGRAM [OPTION]
 judged()
 {
-	local log=$LOGS/run rc=0 want=1
-	[ "$2" != PASS ] || want=0
+	local log=$LOGS/run rc=0 want=1 other=()
+	[ "$3" != PASS ] || want=0
+	[ "$1" = run ] || other=(-- "${WHERE[$4]}")
 	# shellcheck disable=SC2086 # a list of options
-	"$QHCA_TOP/scripts/vm" run --strict --scenario "$1" $VMFLAGS -- \
-		timeout -k 5 $PATIENCE "${WHERE[$3]}" "${@:4}" >"$log" 2>&1 || rc=$?
+	"$QHCA_TOP/scripts/vm" "$1" --strict --scenario "$2" $VMFLAGS -- \
+		timeout -k 5 $PATIENCE "${WHERE[$4]}" "${@:5}" "${other[@]}" >"$log" 2>&1 || rc=$?
 	cat "$log"
-	same status $rc $want && grep -q "vm: $1: $2" "$log"
+	same status $rc $want && grep -q "vm: $2: $3" "$log"
+}
+
+# What happens in two machines at times that a seed draws, and what a program makes of that.
+seeded()
+{
+	cat >"$LOGS/schedule" <<-EOF
+		seed $1
+		start carrying
+		ready	a/0: port bandwidth=50
+		ready	a/1: port bandwidth=50
+		1s	a/0: port bandwidth=50; tx opcode=rc.write_middle prob=1% drop
+		1s~3s	b/1: link down
+		5s~1s	b/1: link up
+		3s~3s	a/0: port bandwidth=25
+	EOF
+	# shellcheck disable=SC2086 # a list of options
+	"$QHCA_TOP/scripts/vm" pair --strict --hcas 2 --faults "$LOGS/schedule" --report "$2" $VMFLAGS -- \
+		timeout -k 5 $PATIENCE "${WHERE[railcp]}" --seconds 10 -- "${WHERE[railcp]}" &&
+		tr -d '\r' <"$2" | awk -F , '$7 && $7 != "end" { if (!start && $7 ~ /drop/) start = $1
+			if (start) printf "%.2f %s/%s %s\n", $1 - start, $2, $3, $7 }' >"$2.what"
+	cat "$2.what"
+}
+
+# happened_as RUN RUN: the same, in the same order, and no more than 0.2 s from each other.
+happened_as()
+{
+	paste -d , "$LOGS/$1.what" "$LOGS/$2.what" | awk -F , '{
+		split($1, one, " "); split($2, other, " "); sub(/^[^ ]+/, "", $1); sub(/^[^ ]+/, "", $2)
+		if ($1 != $2 || (one[1] - other[1]) ^ 2 > 0.04) exit 1 } END { if (NR != 4) exit 1 }'
+}
+
+# The same seed is the same run, another seed is another.
+repeats()
+{
+	seeded 7 "$LOGS/one" && seeded 7 "$LOGS/two" && seeded 8 "$LOGS/three" &&
+		happened_as one two && ! happened_as one three
 }
 
 only=
@@ -72,7 +112,12 @@ while IFS='|' read -r name when program says; do
 	[ "$when" = check ] || [ -n "${FULL:-}" ] || continue
 	[ -z "$only" ] || [ "$only" = "$name" ] || continue
 	read -ra words <<<"$program"
-	EXPECT_LINES=30 expect "scenarios/$name: ${words[*]}" \
-		judged "$name" "${says# }" "${words[@]}" </dev/null || :
+	machines=run
+	[ "$when" != pair ] || machines=pair
+	EXPECT_LINES=30 expect "scenarios/$name: $machines ${words[*]}" \
+		judged $machines "$name" "${says# }" "${words[@]}" </dev/null || :
 done <<<"$CASES"
+if [ -n "${FULL:-}" ] && [ "${only:-seed}" = seed ]; then
+	EXPECT_LINES=30 expect "scenarios/seed: two machines, three runs" repeats || :
+fi
 summary
