@@ -164,6 +164,28 @@ rails_grey()
 	expect "rails/grey: both are as before" rails_normal
 }
 
+# ---- what is drawn is drawn by a seed
+
+# rails_drawn N SEED: how many of 7,000 packets a rule hits that one in fifty should meet.
+rails_drawn()
+{
+	# shellcheck disable=SC2034 # for qom
+	local DEVICE_PATH=/machine/peripheral/qhca$1 rules
+	qom qom-set faults "\"seed=$2; rx opcode=rc.write_middle prob=2% mark=ce\"" >/dev/null &&
+		rails_perf ib_write_bw "$1" >&2 && rules=$(qom qom-get faults) &&
+		[[ $rules =~ '# hits '([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
+	qom qom-set faults '""' >/dev/null
+}
+
+# The same packets meet the same on each rail, and with another seed something else.
+rails_seed()
+{
+	local n first other
+	first=$(rails_drawn 0 7) && other=$(rails_drawn 0 8) && echo "$first hits, $other" || return
+	[ "$first" -gt 70 ] && [ "$first" -lt 210 ] && [ "$other" != "$first" ] || return
+	for n in "${!DEVS[@]}"; do same "hits on $n" "$(rails_drawn "$n" 7)" "$first" || return; done
+}
+
 # ---- one of them goes and comes back
 
 # How rail $1 is taken away, and brought back. QEMU 11.1 cannot unplug the device of a server.
@@ -269,6 +291,7 @@ rails()
 	EXPECT_LINES=12 expect "rails/ucx over several" rails_share 2 rails_ucx
 	expect "rails/libfabric on all at once" rails_each rails_libfabric
 	rails_grey
+	expect "rails/seed: the same on each" rails_seed
 	rails_unplug $((${#DEVS[@]} - 1))
 	rails_unplug 0
 	rails_bonds
