@@ -32,10 +32,10 @@ def mapped(qemu, props="", args=()):
         yield hca
 
 
-def refused(qemu, props):
+def refused(qemu, props, args=()):
     """A device that must not start with these properties; what QEMU or the server says."""
     try:
-        with mapped(qemu, props):
+        with mapped(qemu, props, args):
             raise AssertionError("it was accepted")
     except VMLaunchFailure as err:
         return err.output

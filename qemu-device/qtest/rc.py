@@ -43,6 +43,8 @@ class Port:
 class Qp:
     """A queue pair with a completion queue."""
 
+    timeout = 14        # for an ACK: 67 ms
+
     def __init__(self, port):
         self.port, self.hca = port, port.hca
         self.cq = self.hca.create_cq(port.eqn)
@@ -62,7 +64,7 @@ class Qp:
             "<BBIIBBB5x", 0, 64, 0, 0, 0, 0, 1)
         attr = av + struct.pack(
             "<IIIIHH11B9x", 0, 1000, 1000, peer.qpn, ALL_ACCESS, 0, state, 0,
-            3, 4, 4, 12, 14, 3, 3, 0, 1)
+            3, 4, 4, 12, self.timeout, 3, 3, 0, 1)
         self.hca.m.write(self.box, attr)
         self.hca.ok(c.CMD_MODIFY_QP, struct.pack("<II", self.qpn, mask |
                                                  c.QP_STATE), self.box)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A network of the host's kernel for a test alone, with taps and without privileges."""
+
+import contextlib
+import ctypes
+import fcntl
+import functools
+import os
+import socket
+import struct
+import tempfile
+import traceback
+
+from hca import wait_for
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+NEW_MOUNTS, NEW_USERS, NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
+BIND = 4096
+DEATH_SIGNAL, DROP_RIGHT = 1, 24        # of prctl()
+KILL = 9
+
+TUN = "/dev/net/tun"
+IFF_TAP, IFF_NO_PI = 0x2, 0x1000
+TUNSETIFF, TUNSETPERSIST, TUNSETOWNER = 0x400454ca, 0x400454cb, 0x400454cc
+
+GET_FLAGS, SET_FLAGS, SET_ADDR, SET_MASK, SET_MTU, GET_MAC, SET_NEIGHBOUR = (
+    0x8913, 0x8914, 0x8916, 0x891c, 0x8922, 0x8927, 0x8955)
+IFF_UP, IFF_RUNNING = 0x1, 0x40
+RTM_DELLINK = 17
+
+
+class Skip(Exception):
+    """The test cannot run here; the reason."""
+
+
+def call(name, *args):
+    if getattr(LIBC, name)(*args):
+        raise OSError(ctypes.get_errno(), "%s: %s" % (name, os.strerror(ctypes.get_errno())))
+
+
+def enter():
+    """Leave the host's network for one that has nothing in it, and try what tests need."""
+    ids = {"uid_map": os.getuid(), "gid_map": os.getgid()}
+    try:
+        call("unshare", NEW_USERS | NEW_NETWORK | NEW_MOUNTS)
+        for name, text in ("setgroups", "deny"), *ids.items():
+            with open("/proc/self/" + name, "w", encoding="ascii") as file:
+                file.write("0 %d 1" % text if name in ids else text)
+        hide(TUN, TUN)
+        Tap("probe").remove()
+    except OSError as err:
+        raise Skip("no network of its own with a tap: %s" % err) from err
+
+
+def hide(path, by):
+    """Let the path be another file for this process and those that it starts."""
+    call("mount", by.encode(), path.encode(), None, BIND, None)
+
+
+@contextlib.contextmanager
+def nobody_may_open(path):
+    """A file of that name which its owner may not open, who has no rights beyond that."""
+    with tempfile.NamedTemporaryFile() as file:
+        os.chmod(file.name, 0)
+        hide(path, file.name)
+        yield
+        call("umount", path.encode())
+
+
+def give_up_rights():
+    """Programs that are started from now on have no capabilities, as those of a user."""
+    right = 0
+    while not LIBC.prctl(DROP_RIGHT, right, 0, 0, 0):
+        right += 1
+
+
+def run_alone(test, program, pipe):
+    """Run the test in this process and write how it went."""
+    try:
+        LIBC.prctl(DEATH_SIGNAL, KILL, 0, 0, 0)
+        enter()
+        test(program)
+        text = "ok"
+    except Skip as err:
+        text = "skip" + str(err)
+    except BaseException:  # pylint: disable=broad-except
+        text = "fail" + traceback.format_exc()
+    os.write(pipe, text.encode()[:60000])
+
+
+def alone(test):
+    """Let a test run in a process with a network of its own."""
+    @functools.wraps(test)
+    def in_process(program):
+        ours, theirs = os.pipe()
+        pid = os.fork()
+        if not pid:
+            try:
+                run_alone(test, program, theirs)
+            finally:
+                os._exit(0)
+        os.close(theirs)
+        with open(ours, encoding="utf-8") as file:
+            text = file.read()
+        os.waitpid(pid, 0)
+        if text.startswith("skip"):
+            raise Skip(text[4:])
+        assert text == "ok", text[4:] or "the process has died"
+    in_process.may_skip = True
+    return in_process
+
+
+class Tap:
+    """An interface whose other end a program can have: like "ip tuntap add mode tap user"."""
+
+    def __init__(self, name):
+        self.name = name
+        with self.used() as fd:
+            fcntl.ioctl(fd, TUNSETPERSIST, 1)
+            fcntl.ioctl(fd, TUNSETOWNER, 0)
+        self.index = socket.if_nametoindex(name)
+        self.mac = self.ioctl(GET_MAC)[18:24]
+
+    @contextlib.contextmanager
+    def used(self):
+        """The other end."""
+        fd = os.open(TUN, os.O_RDWR)
+        try:
+            fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", self.name.encode(),
+                                                   IFF_TAP | IFF_NO_PI))
+            yield fd
+        finally:
+            os.close(fd)
+
+    def ioctl(self, number, data=b""):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            return fcntl.ioctl(sock, number, struct.pack("16s24s", self.name.encode(), data))
+
+    def flags(self):
+        return struct.unpack_from("H", self.ioctl(GET_FLAGS), 16)[0]
+
+    def up(self, wanted=True):
+        self.ioctl(SET_FLAGS, struct.pack("H", self.flags() & ~IFF_UP | wanted * IFF_UP))
+
+    def wait(self):
+        """Once a program has the other end, until the kernel does not drop what it sends: it
+        sees that there is a carrier a little later."""
+        wait_for(lambda: self.flags() & IFF_RUNNING, "carrier")
+        self.up()       # waits for who has just set that flag, and has more to do
+
+    def set_mtu(self, mtu):
+        self.ioctl(SET_MTU, struct.pack("I", mtu))
+
+    def set_address(self, address, mask="255.255.255.0"):
+        for number, text in (SET_ADDR, address), (SET_MASK, mask):
+            self.ioctl(number, struct.pack("HH", socket.AF_INET, 0) + socket.inet_aton(text))
+
+    def add_neighbour(self, address, mac):
+        """Let the kernel know that address without asking for it."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            fcntl.ioctl(sock, SET_NEIGHBOUR, struct.pack(
+                "HH4s8xH14sI16x16s", socket.AF_INET, 0, socket.inet_aton(address), 1, mac, 6,
+                self.name.encode()))
+
+    def remove(self):
+        """Take it away from the program that has it, too."""
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as sock:
+            sock.send(struct.pack("IHHII BxHiII", 32, RTM_DELLINK, 5, 1, 0, 0, 0, self.index,
+                                  0, 0))
+            error, = struct.unpack_from("i", sock.recv(4096), 16)
+            if error:
+                raise OSError(-error, os.strerror(-error))
+
+    def count(self, name):
+        """One of the kernel's counters, from its own end."""
+        with open("/proc/self/net/dev", encoding="ascii") as file:
+            words = next(line for line in file if line.split(":")[0].strip() == self.name)
+        return int(words.split(":")[1].split()[("rx_bytes", "rx_packets", "rx_errs",
+                                                "rx_drop").index(name)])
