@@ -20,8 +20,10 @@ DEATH_SIGNAL, DROP_RIGHT = 1, 24        # of prctl()
 KILL = 9
 
 TUN = "/dev/net/tun"
-IFF_TAP, IFF_NO_PI = 0x2, 0x1000
-TUNSETIFF, TUNSETPERSIST, TUNSETOWNER = 0x400454ca, 0x400454cb, 0x400454cc
+IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x2, 0x1000, 0x4000
+TUNSETIFF, TUNSETPERSIST, TUNSETOWNER, TUNSETOFFLOAD = (0x400454ca, 0x400454cb, 0x400454cc,
+                                                        0x400454d0)
+TUN_F_CSUM, TUN_F_TSO4 = 1, 2
 
 GET_FLAGS, SET_FLAGS, SET_ADDR, SET_MASK, SET_MTU, GET_MAC, SET_NEIGHBOUR = (
     0x8913, 0x8914, 0x8916, 0x891c, 0x8922, 0x8927, 0x8955)
@@ -110,6 +112,10 @@ def alone(test):
     return in_process
 
 
+def interfaces():
+    return sorted(name for _, name in socket.if_nameindex())
+
+
 class Tap:
     """An interface whose other end a program can have: like "ip tuntap add mode tap user"."""
 
@@ -122,15 +128,20 @@ class Tap:
         self.mac = self.ioctl(GET_MAC)[18:24]
 
     @contextlib.contextmanager
-    def used(self):
+    def used(self, flags=0):
         """The other end."""
         fd = os.open(TUN, os.O_RDWR)
         try:
             fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", self.name.encode(),
-                                                   IFF_TAP | IFF_NO_PI))
+                                                   IFF_TAP | IFF_NO_PI | flags))
             yield fd
         finally:
             os.close(fd)
+
+    def use(self, offload):
+        """Be a program that lets the kernel leave work to it, and end."""
+        with self.used(IFF_VNET_HDR) as fd:
+            fcntl.ioctl(fd, TUNSETOFFLOAD, offload)
 
     def ioctl(self, number, data=b""):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

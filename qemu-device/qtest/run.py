@@ -32,7 +32,7 @@ MODULES = ("test_pci", "test_regs", "test_cmd", "test_fatal", "test_life", "test
            "test_doc", "test_manual", "test_tap",
            "test_server", "test_server_aggregate", "test_server_fuzz", "test_server_hostile",
            "test_server_life", "test_server_line",
-           "test_server_sandbox")
+           "test_server_sandbox", "test_server_tap")
 
 # What a server does as the device in QEMU does, and what only a server has.
 SERVED = (
@@ -43,8 +43,8 @@ SERVED = (
     "fatal.table_loop", "rc.send", "rc.write_and_read", "rc.atomic", "rc.local_not_memory",
     "rc.two_devices", "dm.mailbox", "dm.data", "dm.beyond", "faults.property", "faults.seed",
     "faults.commands", "capture.", "trace.", "server.", "server_fuzz.", "server_hostile.",
-    "server_life.", "server_line.", "server_sandbox.", "server_aggregate.", "net.transmit",
-    "net.aggregate_transmit", "net.aggregate_off", "tap.",
+    "server_life.", "server_line.", "server_sandbox.", "server_aggregate.", "server_tap.",
+    "net.transmit", "net.aggregate_transmit", "net.aggregate_off", "tap.",
 )
 
 

@@ -191,8 +191,8 @@ def test_uplink_pauses(program):
 
 
 def test_uplink_recovers(program):
-    """an uplink that takes frames again gets them whole"""
-    with far_end() as (words, listener), three(program, *words) as (_, hcas, line):
+    """an uplink that takes frames again gets them whole, and what it did not get is counted"""
+    with far_end() as (words, listener), three(program, *words) as (server, hcas, line):
         far = listener.accept()[0]
         flood = Flood(hcas[0], NOBODY, 1400)
         flood.run(0.7)
@@ -203,6 +203,8 @@ def test_uplink_recovers(program):
                 equal(size, 1400)
                 equal(stream.read(size)[:6], NOBODY)
                 flood.more()
+        counts = server.get("uplink")
+        assert counts["connected"] and counts["dropped"] and counts["sent"] > 1000, counts
         line.works()
         far.close()
 
@@ -226,6 +228,7 @@ def test_no_loss_between_ports(program):
         wait_for(lambda: not flood.cq.poll() and flood.cq.ci == flood.tx.pi, "end of sending")
         equal(server.get("port", "hca2")["dropped"], 0)
         equal(server.get("port", "hca0")["sent"], server.get("port", "hca2")["received"])
+        equal(server.get("uplink"), None)
         assert got > 100, got
 
 

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import contract as c
 from fixture import MAC_BYTES, equal, refused, running
 from hca import PAGE, wait_for
-from host import TUN, Tap, alone, give_up_rights, nobody_may_open
+from host import (TUN, TUN_F_CSUM, TUN_F_TSO4, Tap, alone, give_up_rights,
+                  nobody_may_open)
 from machine import HERE
 from rc import Port, Qp, connected, rdma
 from served import is_server
@@ -239,6 +240,16 @@ def test_long(program):
         for size in MTU - 27, 20000, 64000:         # of one frame, which the device does not take
             sock.sendto(bytes(size), (GUEST, 7))
         both_ways(card, sock)
+
+
+@alone
+def test_offload(program):
+    """what the tap's last user has asked of the kernel does not last: frames come complete"""
+    tap = host()
+    tap.use(TUN_F_CSUM | TUN_F_TSO4)
+    with tapped(program, tap) as hca, datagrams() as sock:
+        tap.add_neighbour(GUEST, MAC_BYTES)
+        both_ways(Card(hca), sock)
 
 
 @alone

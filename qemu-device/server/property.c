@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "property.h"
+#include "uplink.h"
 
 static struct json_object *get_counters(struct hca *hca)
 {
@@ -49,21 +50,37 @@ static struct json_object *get_inject_fatal(struct hca *hca)
     return json_object_new_boolean(false);
 }
 
-static struct json_object *get_port(struct hca *hca)
+/* What is the same for an adapter's port and for the uplink. */
+static struct json_object *traffic(bool connected, uint64_t sent,
+                                   uint64_t received, uint64_t dropped)
 {
     struct json_object *all = json_object_new_object();
 
     json_object_object_add(all, "connected",
-                           json_object_new_boolean(hca->attached));
-    json_object_object_add(all, "sent",
-                           json_object_new_uint64(hca->port.sent));
-    json_object_object_add(all, "received",
-                           json_object_new_uint64(hca->port.received));
-    json_object_object_add(all, "dropped",
-                           json_object_new_uint64(hca->port.dropped));
-    json_object_object_add(all, "spoofed",
-                           json_object_new_uint64(hca->port.spoofed));
+                           json_object_new_boolean(connected));
+    json_object_object_add(all, "sent", json_object_new_uint64(sent));
+    json_object_object_add(all, "received", json_object_new_uint64(received));
+    json_object_object_add(all, "dropped", json_object_new_uint64(dropped));
     return all;
+}
+
+static struct json_object *get_port(struct hca *hca)
+{
+    const struct port *p = &hca->port;
+    struct json_object *all = traffic(hca->attached, p->sent, p->received,
+                                      p->dropped);
+
+    json_object_object_add(all, "spoofed", json_object_new_uint64(p->spoofed));
+    return all;
+}
+
+/* All adapters of a switch have the same uplink. */
+static struct json_object *get_uplink(struct hca *hca)
+{
+    const struct uplink *up = &hca->port.net->uplink;
+
+    return up->wanted ? traffic(up->fd >= 0, up->sent, up->received,
+                                up->dropped) : NULL;
 }
 
 /* Text that ends where it ends: no byte of it is 0. */
@@ -156,6 +173,7 @@ static const struct property {
     { "memory", get_memory, NULL },
     { "max-memory", get_max_memory, NULL },
     { "port", get_port, NULL },
+    { "uplink", get_uplink, NULL },
     { "faults", get_faults, set_faults },
     { "bandwidth", get_bandwidth, set_bandwidth },
     { "spoofchk", get_spoofchk, set_spoofchk },

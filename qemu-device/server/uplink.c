@@ -2,8 +2,8 @@
 /* qhca server: the switch's connection to other hosts. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/if.h>
 #include <linux/if_tun.h>
+#include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +15,11 @@
 #include "hca.h"
 #include "uplink.h"
 
-static bool fail(const char *text, const char *why)
+#define TUN "/dev/net/tun"
+
+static bool fail(const char *text, const char *where, const char *why)
 {
-    fprintf(stderr, "qhca-server: uplink %s: %s\n", text, why);
+    fprintf(stderr, "qhca-server: uplink %s: %s%s\n", text, where, why);
     return false;
 }
 
@@ -45,28 +47,35 @@ static bool open_dgram(struct uplink *up, char **words)
     return bound && at_path(up->fd, words[2], connect);
 }
 
-/* tap:NAME is an interface that exists and is the user's to open. */
+/*
+ * tap:NAME is an interface that exists and is the user's to open: the kernel
+ * would make one for root. What its last user has let the kernel leave out,
+ * checksums and the cutting of long frames, it has to do again.
+ */
 static bool open_tap(struct uplink *up, char **words)
 {
     struct ifreq req = { .ifr_flags = IFF_TAP | IFF_NO_PI };
 
-    up->fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
-    if (up->fd < 0 || !words[1] || strlen(words[1]) >= IFNAMSIZ) {
+    up->fd = open(TUN, O_RDWR | O_CLOEXEC);
+    if (up->fd < 0 || !words[1] || !if_nametoindex(words[1])) {
         return false;
     }
-    strcpy(req.ifr_name, words[1]);
-    return !ioctl(up->fd, TUNSETIFF, &req);
+    g_strlcpy(req.ifr_name, words[1], sizeof(req.ifr_name));
+    return !ioctl(up->fd, TUNSETIFF, &req) && !ioctl(up->fd, TUNSETOFFLOAD, 0);
 }
 
-/* @jumbo: takes frames of any length, and so aggregates */
+/*
+ * @where: what cannot be opened if there is no descriptor
+ * @jumbo: takes frames of any length, and so aggregates
+ */
 static const struct {
-    const char *name;
+    const char *name, *where;
     bool (*open)(struct uplink *up, char **words);
     bool jumbo;
 } kinds[] = {
-    { "stream", open_stream, true },
-    { "dgram", open_dgram, true },
-    { "tap", open_tap, false },
+    { "stream", "", open_stream, true },
+    { "dgram", "", open_dgram, true },
+    { "tap", TUN ": ", open_tap, false },
 };
 
 bool net_uplink(struct net *net, const char *text, bool aggregate)
@@ -79,19 +88,22 @@ bool net_uplink(struct net *net, const char *text, bool aggregate)
             continue;
         }
         if (aggregate && !kinds[i].jumbo) {
-            return fail(text, "it takes no aggregates");
+            return fail(text, "", "it takes no aggregates");
         }
         errno = EINVAL;
         if (!kinds[i].open(up, words) ||
             fcntl(up->fd, F_SETFL, fcntl(up->fd, F_GETFL) | O_NONBLOCK) < 0) {
-            return fail(text, g_strerror(errno));
+            return fail(text, up->fd < 0 ? kinds[i].where : "",
+                        g_strerror(errno));
         }
+        up->wanted = true;
         up->in = g_byte_array_new();
         up->out = g_byte_array_new();
         up->collected = aggregate ? g_new0(struct vhca_aggregate, 1) : NULL;
         return true;
     }
-    return fail(text, "stream:PATH, dgram:LOCAL:REMOTE and tap:NAME are known");
+    return fail(text, "",
+                "stream:PATH, dgram:LOCAL:REMOTE and tap:NAME are known");
 }
 
 void uplink_close(struct uplink *up)
@@ -110,15 +122,42 @@ bool uplink_is_full(const struct uplink *up)
     return up->out && up->out->len >= (up->stream ? UPLINK_FULL : 1);
 }
 
+/*
+ * Count a frame, which is sent, or lost for an @error: that is said when it
+ * begins and when it ends, which only the operator can cause.
+ */
+static void count(struct uplink *up, int error)
+{
+    if (error) {
+        up->dropped++;
+    } else {
+        up->sent++;
+    }
+    if (error && error != up->error) {
+        fprintf(stderr, "qhca-server: the uplink takes no frames: %s\n",
+                g_strerror(error));
+    } else if (!error && up->error) {
+        fprintf(stderr, "qhca-server: the uplink takes frames again\n");
+    }
+    up->error = error;
+}
+
 /* Datagrams and taps take whole frames; one that they do not take now waits. */
 static void put(struct uplink *up, const uint8_t *frame, size_t len)
 {
     uint32_t head = GUINT32_TO_BE((uint32_t)len);
 
     if (up->stream) {
+        up->sent++;
         g_byte_array_append(up->out, (uint8_t *)&head, sizeof(head));
-    } else if (up->out->len || write(up->fd, frame, len) >= 0 ||
-               errno != EAGAIN) {
+    } else if (up->out->len) {
+        up->dropped++;
+        return;
+    } else if (write(up->fd, frame, len) >= 0) {
+        count(up, 0);
+        return;
+    } else if (errno != EAGAIN) {
+        count(up, errno);
         return;
     }
     g_byte_array_append(up->out, frame, (guint)len);
@@ -151,7 +190,11 @@ static bool collect(struct uplink *up, const uint8_t *frame, size_t len)
 
 void uplink_send(struct uplink *up, const uint8_t *frame, size_t len)
 {
-    if (up->fd < 0 || uplink_is_full(up) || collect(up, frame, len)) {
+    if (up->fd < 0 || uplink_is_full(up)) {
+        up->dropped++;
+        return;
+    }
+    if (collect(up, frame, len)) {
         return;
     }
     push(up);
@@ -176,11 +219,13 @@ static void flush(struct net *net)
     if (num < 0 && errno == EAGAIN) {
         return;
     }
-    if (num < 0 && up->stream) {
+    if (up->stream && num < 0) {
         lost(net);
+    } else if (up->stream) {
+        g_byte_array_remove_range(up->out, 0, (guint)num);
     } else {
-        g_byte_array_remove_range(up->out, 0,
-                                  up->stream ? (guint)num : up->out->len);
+        count(up, num < 0 ? errno : 0);
+        g_byte_array_set_size(up->out, 0);
     }
 }
 
@@ -207,6 +252,7 @@ static void receive_one(struct net *net, const uint8_t *frame, size_t len)
     size_t at = 0, part;
     const uint8_t *next;
 
+    net->uplink.received++;
     if (!net->uplink.collected || !vhca_aggregate_is(frame, len)) {
         net_receive(net, frame, len);
         return;

@@ -23,16 +23,21 @@
 
 /*
  * struct uplink - the connection
+ * @wanted: there is one, or was
  * @fd: -1 if there is none
  * @stream: each frame is after its length, 4 bytes, big-endian
  * @collected: frames that are to leave as one, or NULL: each leaves alone
+ * @error: why the last frame was lost; 0: it was not
  */
 struct uplink {
+    bool wanted;
     int fd;
     bool stream;
     GByteArray *in, *out;
     struct vhca_aggregate *collected;
     struct jam jam;
+    int error;
+    uint64_t sent, received, dropped;   /* frames; an aggregate is one */
 };
 
 /*
