@@ -143,9 +143,19 @@ rss_stays()
 	ethtool -X "$QHCA_IF" default && check_flows 50 && [ "${FLOWS##* }" != 50 ]
 }
 
+# A device with one queue has no table, and the core no room for one.
+rss_refused()
+{
+	! ethtool -x "$QHCA_IF" && ! ethtool -X "$QHCA_IF" equal 1 &&
+		! ethtool -X "$QHCA_IF" context new &&
+		! ethtool -n "$QHCA_IF" rx-flow-hash tcp4 &&
+		! ethtool -N "$QHCA_IF" rx-flow-hash tcp4 sdfn
+}
+
 eth_rss()
 {
 	if no_rss; then
+		expect "eth/a device with one queue has nothing to spread" rss_refused
 		result skip "eth/received frames are spread" "one channel"
 		return
 	fi

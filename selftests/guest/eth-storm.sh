@@ -101,7 +101,8 @@ storm_end()
 	ethtool -L "$QHCA_IF" combined "$(max_channels)" 2>/dev/null || true
 	ethtool -G "$QHCA_IF" rx 1024 tx 512 2>/dev/null || true
 	ethtool -C "$QHCA_IF" adaptive-rx off adaptive-tx off rx-usecs 0 2>/dev/null || true
-	no_rss || ethtool -N "$QHCA_IF" rx-flow-hash tcp4 sdfn && ethtool -N "$QHCA_IF" rx-flow-hash udp4 sdfn &&
+	no_rss && return
+	ethtool -N "$QHCA_IF" rx-flow-hash tcp4 sdfn && ethtool -N "$QHCA_IF" rx-flow-hash udp4 sdfn &&
 		ethtool -N "$QHCA_IF" rx-flow-hash tcp6 sdfn
 }
 

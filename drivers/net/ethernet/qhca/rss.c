@@ -206,9 +206,9 @@ u32 qhca_get_rxfh_indir_size(struct net_device *netdev)
 /**
  * qhca_get_rxfh - ethtool -x
  * @netdev: the netdev
- * @rxfh: filled in
+ * @rxfh: filled in; its table has no room if qhca_get_rxfh_indir_size() says so
  *
- * Return: 0.
+ * Return: 0 or a negative errno.
  */
 int qhca_get_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh)
 {
@@ -216,6 +216,8 @@ int qhca_get_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh)
 	struct qhca_rss rss;
 	unsigned int i;
 
+	if (!qhca_has_rss(netdev))
+		return -EOPNOTSUPP;
 	qhca_rss_get(nic, nic->params.channels, &rss);
 	rxfh->hfunc = ETH_RSS_HASH_TOP;
 	if (rxfh->key)
@@ -240,6 +242,8 @@ int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
 	struct qhca_rss rss;
 	unsigned int i;
 
+	if (!qhca_has_rss(netdev))
+		return -EOPNOTSUPP;
 	if (rxfh->hfunc != ETH_RSS_HASH_NO_CHANGE && rxfh->hfunc != ETH_RSS_HASH_TOP) {
 		NL_SET_ERR_MSG_MOD(extack, "Toeplitz is the only hash");
 		return -EOPNOTSUPP;
