@@ -39,7 +39,7 @@ class Rest:
 
 def root(function):
     """Where a function that rises from below 0 to above it, in (0, 1), is 0."""
-    low, high = 1e-7, 0.5
+    low, high = 1e-7, 0.99
     for _ in range(50):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if function(middle) < 0 else (low, middle)
@@ -84,7 +84,7 @@ def cycles(flow):
     """Where the cut and the climb after it are the same, on average: the time between two CNPs is
     the interval and, marks being independent, an exponential one. Without bytes as a counter."""
     def times(p):
-        wait = flow.packet / (p * flow.rate)
+        wait = -flow.packet / (math.log1p(-p) * flow.rate)
         return [flow.interval - math.log((at + 0.5) / SAMPLES) * wait for at in range(SAMPLES)]
 
     def gained(p):

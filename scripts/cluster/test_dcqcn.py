@@ -11,6 +11,7 @@ sys.path += [os.path.join(os.path.dirname(os.path.abspath(__file__)), *part)
              for part in (('..',), ('..', 'bench'))]
 # pylint: disable=wrong-import-position
 import dcqcn            # noqa: E402
+import judge            # noqa: E402
 import simulator        # noqa: E402
 from test_cluster import check, tap         # noqa: E402
 
@@ -19,15 +20,17 @@ from test_cluster import check, tap         # noqa: E402
 MTU, MBIT = 3, 40000
 PAYLOAD, HEADERS, GAP = 1024, 58, 24
 RED = 5000, 400000, 0.05
+LONG = 5000, 7905000, 1     # that line, on to where all are marked
+STEEP = '5:400:100'
 BEGIN, END = 30, 90         # ms, of what is measured
 
 
-def at_rest(flows, congestion):
+def at_rest(flows, congestion, red='5:400:5'):
     """Share of marked packets, CNPs of a flow and second, mean queue, share of the link."""
     packet = PAYLOAD + HEADERS
     options = {'hosts': flows + 1, 'topology': 'star', 'rate': MBIT, 'mtu': MTU, 'dcqcn': 1,
                'hollow': 1, 'bytes': 2 * MBIT * 125 * END // flows, 'width': 1000,
-               'memory': 64000000, 'red': '5:400:5', 'congestion': congestion}
+               'memory': 64000000, 'red': red, 'congestion': congestion}
     runs = [simulator.run({**options, 'stop': stop}) for stop in (BEGIN, END)]
     lines = [row for row in runs[1].series if BEGIN * 1e6 < row['end_ns'] <= END * 1e6]
     seconds = (END - BEGIN) / 1000
@@ -41,11 +44,14 @@ def at_rest(flows, congestion):
             packets * (packet + GAP) / seconds / (MBIT * 125000))
 
 
+def share_of(flows):
+    packet = PAYLOAD + HEADERS
+    return MBIT * 125000 * packet / (packet + GAP) / flows
+
+
 def compare(model, flows, most, congestion='', **fields):
     """No figure is further from the model than that."""
-    packet = PAYLOAD + HEADERS
-    rate = MBIT * 125000 * packet / (packet + GAP) / flows
-    expected = model(dcqcn.Flow(rate, packet, **fields))
+    expected = model(dcqcn.Flow(share_of(flows), PAYLOAD + HEADERS, **fields))
     rest, queue, share = at_rest(flows, congestion)
     ratios = (rest.marked / expected.marked, rest.cnps / expected.cnps,
               queue / expected.queue(RED))
@@ -79,6 +85,27 @@ def many_flows():
     compare(dcqcn.cycles, 16, 0.15)
 
 
+def up_to_256_flows():
+    """Reaction points alone, which hear of marks at once, so that nothing swings."""
+    many = 4, 16, 64, 256
+    for flows, (rest,) in zip(many, judge.run([f'{flows} 7905 100 soon' for flows in many])):
+        expected = dcqcn.cycles(dcqcn.Flow(share_of(flows), PAYLOAD + HEADERS))
+        model = judge.Outcome(expected.marked, expected.cnps, expected.queue(LONG), 1, 1)
+        print(f'# {flows} flows: {rest}; cycles {model}')
+        check(rest.apart(model) < 0.05, f'{flows} flows: {rest}, cycles {model}')
+        check(rest.share > 0.99 and rest.fairness > 0.999, f'{flows} flows: {rest}')
+
+
+def adapters_swing_like_that():
+    """Whole adapters, and reaction points alone in a queue that takes its time."""
+    many = 32, 64, 128
+    for flows, (alone,) in zip(many, judge.run([f'{flows} 400 100' for flows in many])):
+        rest, queue, share = at_rest(flows, '', STEEP)
+        whole = judge.Outcome(rest.marked, rest.cnps, queue, share, 1)
+        print(f'# {flows} flows: {whole}; alone {alone}; {share:.1%} and {alone.share:.1%}')
+        check(whole.apart(alone) < 0.15, f'{flows} flows: {whole}, alone {alone}')
+
+
 def parameters():
     compare(dcqcn.cycles, 4, 0.15, 'rp_ai_rate=10', step=10e6 / 8)
     compare(dcqcn.cycles, 4, 0.15, 'rp_time_reset=110', time=110e-6)
@@ -100,8 +127,8 @@ def models_agree():
         check(faster > 1.15 * model(dcqcn.Flow(1e9, 1082)).cnps, f'{model.__name__}: {faster}')
 
 
-TESTS = (models_agree, as_the_papers_say, as_cycles_say)
-NUMBERS = (few_flows, many_flows, parameters)
+TESTS = (models_agree, as_the_papers_say, as_cycles_say, up_to_256_flows)
+NUMBERS = (few_flows, many_flows, adapters_swing_like_that, parameters)
 
 
 if __name__ == '__main__':

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The engine's reaction points, by number; times in ns. */
+/* Reaction points by number: of the engine, or of a model; times in ns. */
 #ifndef QHCA_SIM_JUDGE_RP_H
 #define QHCA_SIM_JUDGE_RP_H
 
@@ -9,8 +9,9 @@
 extern "C" {
 #endif
 
-/* Begin anew, at a port of @mbit. */
-void rp_start(unsigned mbit);
+/* So many begin, at a port of @mbit. */
+void rp_start(unsigned flows, unsigned mbit);
+/* No call is for a time before that of the last one. */
 void rp_cnp(unsigned which, uint64_t now);
 /* Return the kbit/s that are left behind @bytes; 0: all. */
 uint64_t rp_sent(unsigned which, uint64_t now, uint32_t bytes);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The engine's reaction points, for judge.cc.
- */
+/* The engine's reaction points. */
+#include <stdlib.h>
+
 #include "congestion/congestion.h"
 #include "rp.h"
-
-#define FLOWS 64
 
 static struct vhca_congestion parameters = {
     .value = {
@@ -14,11 +12,14 @@ static struct vhca_congestion parameters = {
     },
 };
 static struct qhca_engine engine = { .congestion = &parameters };
-static struct vhca_rp flow[FLOWS];
+static struct vhca_rp *flow;
 
-void rp_start(unsigned mbit)
+void rp_start(unsigned flows, unsigned mbit)
 {
-    memset(flow, 0, sizeof(flow));
+    flow = calloc(flows, sizeof(*flow));
+    if (!flow) {
+        abort();
+    }
     parameters.value[QHCA_CC_RP_MAX_RATE] = mbit;
 }
 
