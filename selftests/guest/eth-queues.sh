@@ -42,6 +42,20 @@ channels_down()
 	ethtool -L "$QHCA_IF" combined "$(max_channels)" && flood 20 500 && return $rc
 }
 
+# The last CPU can be switched off where there are others.
+LAST_CPU=/sys/devices/system/cpu/cpu$(($(getconf _NPROCESSORS_CONF) - 1))/online
+
+# A CPU that is off when the device starts has its channel all the same once it is back.
+late_cpu()
+{
+	local rc=0 most
+	most=$(max_channels)
+	[ ! -e "$LAST_CPU" ] || echo 0 >"$LAST_CPU" || return
+	echo 1 >"/sys/class/net/$QHCA_IF/device/reset" && until_true 10 flood 20 500 || rc=1
+	[ ! -e "$LAST_CPU" ] || echo 1 >"$LAST_CPU" || return
+	same "channels" "$(max_channels)" "$most" && flood 20 500 && return $rc
+}
+
 # How many frames each queue has received.
 rx_by_queue()
 {

@@ -45,14 +45,12 @@ storm_offloads() { ethtool -K "$QHCA_IF" "$(storm_pick rxhash tso gro rx tx sg)"
 storm_down() { ip link set dev "$QHCA_IF" down; sleep 0.0$((RANDOM % 10)); ip link set dev "$QHCA_IF" up; }
 storm_reset() { sleep 1.$RANDOM; device_reset; }
 
-# The last CPU, where others are.
 storm_cpus()
 {
-	local file=/sys/devices/system/cpu/cpu$(($(getconf _NPROCESSORS_CONF) - 1))/online
-	[ -e "$file" ] || return
-	echo 0 >"$file"
+	[ -e "$LAST_CPU" ] || return
+	echo 0 >"$LAST_CPU"
 	sleep 0.2
-	echo 1 >"$file"
+	echo 1 >"$LAST_CPU"
 }
 
 storm_queries()
@@ -78,6 +76,20 @@ storm_loop()
 	while [ -e $STORM_ON ]; do
 		"$@" >/dev/null 2>&1 || sleep 0.01
 	done
+}
+
+# What is left of the storm, and where it is in the kernel.
+storm_hangs()
+{
+	local proc
+	for proc in /proc/[0-9]*; do
+		case $(cat "$proc/comm") in
+		ethtool | ip | ping | python3 | raw | rwq)
+			tr '\0' ' ' <"$proc/cmdline"
+			echo
+			head -n 8 "$proc/stack" ;;
+		esac
+	done 2>/dev/null
 }
 
 # What it was like before.
@@ -138,7 +150,7 @@ storm()
 	sleep "$STORM"
 	rm -f $STORM_ON
 	for n in "${pids[@]}"; do
-		until_true 60 gone "$n" || { echo "a loop hangs"; rc=1; }
+		until_true 60 gone "$n" || { echo "a loop hangs"; storm_hangs; rc=1; }
 	done
 	wait "${pids[@]}"
 	storm_end || { echo "it does not take its settings back"; rc=1; }

@@ -391,6 +391,7 @@ eth_card()
 	expect "eth/ring sizes change under traffic" under_traffic change_rings
 	expect "eth/the number of channels changes under traffic" under_traffic change_channels
 	expect "eth/the number of channels changes while down" channels_down
+	expect "eth/a CPU that comes late has a channel" late_cpu
 	eth_rss
 	eth_rules
 	eth_stats

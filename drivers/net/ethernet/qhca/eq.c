@@ -185,7 +185,7 @@ static void qhca_eq_spread(struct qhca_eq *eq)
 int qhca_irqs_init(struct qhca_dev *dev)
 {
 	u32 max = min_t(u32, qhca_read_reg(dev, QHCA_REG_VECTORS),
-			QHCA_VECTOR_COMP + 2 * num_online_cpus());
+			QHCA_VECTOR_COMP + 2 * num_present_cpus());
 	unsigned int i;
 	int n, ret;
 
@@ -204,7 +204,7 @@ int qhca_irqs_init(struct qhca_dev *dev)
 		goto err_vectors;
 	}
 	dev->num_eqs = n;
-	dev->num_comp = min_t(unsigned int, n - QHCA_VECTOR_COMP, num_online_cpus());
+	dev->num_comp = min_t(unsigned int, n - QHCA_VECTOR_COMP, num_present_cpus());
 	for (i = 0; i < n; i++) {
 		spin_lock_init(&dev->eqs[i].lock);
 		dev->eqs[i].dev = dev;
