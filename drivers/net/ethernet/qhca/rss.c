@@ -227,6 +227,23 @@ int qhca_get_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh)
 	return 0;
 }
 
+/* Change key and table as the administrator wants them. */
+static int qhca_rss_take(struct qhca_rss *rss, const struct ethtool_rxfh_param *rxfh,
+			 struct netlink_ext_ack *extack)
+{
+	unsigned int i;
+
+	if (rxfh->hfunc != ETH_RSS_HASH_NO_CHANGE && rxfh->hfunc != ETH_RSS_HASH_TOP) {
+		NL_SET_ERR_MSG_MOD(extack, "Toeplitz is the only hash");
+		return -EOPNOTSUPP;
+	}
+	if (rxfh->key)
+		memcpy(rss->key, rxfh->key, sizeof(rss->key));
+	for (i = 0; rxfh->indir && i < QHCA_RSS_ENTRIES; i++)
+		rss->queue[i] = rxfh->indir[i];
+	return 0;
+}
+
 /**
  * qhca_set_rxfh - ethtool -X
  * @netdev: the netdev
@@ -240,20 +257,13 @@ int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
 {
 	struct qhca_nic *nic = netdev_priv(netdev);
 	struct qhca_rss rss;
-	unsigned int i;
+	int ret;
 
 	if (!qhca_has_rss(netdev))
 		return -EOPNOTSUPP;
-	if (rxfh->hfunc != ETH_RSS_HASH_NO_CHANGE && rxfh->hfunc != ETH_RSS_HASH_TOP) {
-		NL_SET_ERR_MSG_MOD(extack, "Toeplitz is the only hash");
-		return -EOPNOTSUPP;
-	}
 	qhca_rss_get(nic, nic->params.channels, &rss);
-	if (rxfh->key)
-		memcpy(rss.key, rxfh->key, sizeof(rss.key));
-	for (i = 0; rxfh->indir && i < QHCA_RSS_ENTRIES; i++)
-		rss.queue[i] = rxfh->indir[i];
-	return qhca_rss_change(nic, nic->rss_types, &rss);
+	ret = qhca_rss_take(&rss, rxfh, extack);
+	return ret ?: qhca_rss_change(nic, nic->rss_types, &rss);
 }
 
 #ifdef QHCA_HAVE_RXFH_CONTEXT		/* 6.12 */
@@ -276,15 +286,8 @@ static int qhca_rss_set_context(struct qhca_nic *nic, struct ethtool_rxfh_contex
 	unsigned int i;
 	int ret;
 
-	if (rxfh->hfunc != ETH_RSS_HASH_NO_CHANGE && rxfh->hfunc != ETH_RSS_HASH_TOP) {
-		NL_SET_ERR_MSG_MOD(extack, "Toeplitz is the only hash");
-		return -EOPNOTSUPP;
-	}
-	if (rxfh->key)
-		memcpy(next->rss.key, rxfh->key, sizeof(next->rss.key));
-	for (i = 0; rxfh->indir && i < QHCA_RSS_ENTRIES; i++)
-		next->rss.queue[i] = rxfh->indir[i];
-	ret = qhca_rss_change_context(nic, rxfh->rss_context, next);
+	ret = qhca_rss_take(&next->rss, rxfh, extack) ?:
+	      qhca_rss_change_context(nic, rxfh->rss_context, next);
 	if (ret)
 		return ret;
 	ctx->hfunc = ETH_RSS_HASH_TOP;
