@@ -7,9 +7,16 @@
  * one. Receive: while the guest's Ethernet ring is empty the network is asked
  * to wait, but not for long: RoCE arrives the same way, and works without the
  * guest's kernel.
+ *
+ * Frames from and to a tap have headers (struct virtio_net_hdr), by which the
+ * host's kernel takes TCP segments that it cuts itself, or need not. It is not
+ * asked to leave anything to the device.
  */
 #include "qemu/osdep.h"
 #include "hw/qdev-core.h"
+#include "net/checksum.h"
+#include "net/eth.h"
+#include "standard-headers/linux/virtio_net.h"
 
 #include "qhca-net.h"
 #include "trace.h"
@@ -90,14 +97,64 @@ static bool qhca_net_receive_many(NetClientState *nc, const uint8_t *buf,
     return true;
 }
 
+/* Add the checksum that a frame lacks. One whose header is wrong is dropped. */
+static bool qhca_net_receive_unsummed(NetClientState *nc,
+                                      const struct virtio_net_hdr *hdr,
+                                      const uint8_t *frame, size_t len)
+{
+    size_t start = hdr->csum_start, at = start + hdr->csum_offset, padded;
+    g_autofree uint8_t *copy = NULL;
+
+    if (at + sizeof(uint16_t) > len) {
+        return true;
+    }
+    padded = MAX(len, ETH_ZLEN);
+    copy = g_malloc0(padded);
+    memcpy(copy, frame, len);
+    stw_be_p(copy + at, net_checksum_finish_nozero(
+                            net_checksum_add(len - start, copy + start)));
+    return qhca_net_receive_one(nc, copy, padded, false);
+}
+
+/*
+ * A frame behind its header. The kernel was not asked to leave out checksums,
+ * but may be by whoever else has the tap.
+ */
+static bool qhca_net_receive_vnet(NetClientState *nc, const uint8_t *buf,
+                                  size_t size)
+{
+    uint8_t padded[ETH_ZLEN];
+    size_t len = sizeof(padded);
+    struct virtio_net_hdr hdr;
+
+    if (size < sizeof(hdr)) {
+        return true;
+    }
+    memcpy(&hdr, buf, sizeof(hdr));
+    buf += sizeof(hdr);
+    size -= sizeof(hdr);
+    if (hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) {
+        return qhca_net_receive_unsummed(nc, &hdr, buf, size);
+    }
+    if (eth_pad_short_frame(padded, &len, buf, size)) {
+        return qhca_net_receive_one(nc, padded, len, false);
+    }
+    return qhca_net_receive_one(nc, buf, size, false);
+}
+
 static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
                                 size_t size)
 {
     QHCANet *net = qemu_get_nic_opaque(nc);
-    bool taken = net->tx && vhca_aggregate_is(buf, size) ?
-                 qhca_net_receive_many(nc, buf, size) :
-                 qhca_net_receive_one(nc, buf, size, false);
+    bool taken;
 
+    if (net->vnet) {
+        taken = qhca_net_receive_vnet(nc, buf, size);
+    } else if (net->tx && vhca_aggregate_is(buf, size)) {
+        taken = qhca_net_receive_many(nc, buf, size);
+    } else {
+        taken = qhca_net_receive_one(nc, buf, size, false);
+    }
     return taken ? size : 0;
 }
 
@@ -157,11 +214,31 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret)
     }
 }
 
-/* A frame that the network queues has been sent; the next one is refused. */
-static void qhca_net_out(QHCANet *net, const uint8_t *frame, size_t len)
+/*
+ * A frame that the network queues has been sent; the next one is refused.
+ * Returns false if the network does not take it at all. @hdr: for a tap
+ */
+static bool qhca_net_out(QHCANet *net, const struct virtio_net_hdr *hdr,
+                         const uint8_t *frame, size_t len)
 {
-    net->tx_blocked = qemu_send_packet_async(qemu_get_queue(net->nic), frame,
-                                             len, qhca_net_sent) == 0;
+    struct iovec iov[] = {
+        { .iov_base = (void *)hdr, .iov_len = sizeof(*hdr) },
+        { .iov_base = (void *)frame, .iov_len = len },
+    };
+    unsigned from = net->vnet ? 0 : 1;
+    ssize_t ret = qemu_sendv_packet_async(qemu_get_queue(net->nic), iov + from,
+                                          ARRAY_SIZE(iov) - from,
+                                          qhca_net_sent);
+
+    net->tx_blocked = ret == 0;
+    return ret >= 0;
+}
+
+static void qhca_net_out_frame(QHCANet *net, const uint8_t *frame, size_t len)
+{
+    static const struct virtio_net_hdr complete;
+
+    qhca_net_out(net, &complete, frame, len);
 }
 
 void qhca_dev_net_push(QHCANet *net)
@@ -173,7 +250,7 @@ void qhca_dev_net_push(QHCANet *net)
         frame = vhca_aggregate_take(net->tx, &len);
     }
     if (frame) {
-        qhca_net_out(net, frame, len);
+        qhca_net_out_frame(net, frame, len);
     }
 }
 
@@ -189,7 +266,7 @@ static bool qhca_net_take(QHCANet *net, const uint8_t *frame, size_t len)
         return false;
     }
     if (!net->tx || !vhca_aggregate_add(net->tx, frame, len)) {
-        qhca_net_out(net, frame, len);
+        qhca_net_out_frame(net, frame, len);
     }
     return true;
 }
@@ -201,9 +278,40 @@ bool qhca_dev_net_send(QHCANet *net, const uint8_t *frame, size_t len)
     return !net->tx_refused;
 }
 
+bool qhca_dev_net_send_long(QHCANet *net, const uint8_t *frame, size_t len,
+                            const struct qhca_long_frame *how)
+{
+    const struct virtio_net_hdr hdr = {
+        .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+        .gso_type = how->ipv4 ? VIRTIO_NET_HDR_GSO_TCPV4 :
+                                VIRTIO_NET_HDR_GSO_TCPV6,
+        .hdr_len = how->hdr_len,
+        .gso_size = how->mss,
+        .csum_start = how->csum_start,
+        .csum_offset = how->csum_offset,
+    };
+    bool taken = net->vnet && !net->tx_blocked &&
+                 qhca_net_out(net, &hdr, frame, len);
+
+    trace_qhca_net_tx_long(net->id, len, how->mss, taken);
+    return taken;
+}
+
 bool qhca_dev_net_link_up(const QHCANet *net)
 {
     return !qemu_get_queue(net->nic)->link_down;
+}
+
+/* QEMU has no way back: @peer has headers from now on, for whoever uses it. */
+static void qhca_net_use_vnet(QHCANet *net, NetClientState *peer)
+{
+    size_t len = sizeof(struct virtio_net_hdr);
+
+    net->vnet = !net->tx && qemu_has_vnet_hdr(peer) &&
+                qemu_has_vnet_hdr_len(peer, len);
+    if (net->vnet) {
+        qemu_set_vnet_hdr_len(peer, len);
+    }
 }
 
 void qhca_dev_net_init(QHCANet *net, DeviceState *dev, NICConf *conf,
@@ -221,6 +329,7 @@ void qhca_dev_net_init(QHCANet *net, DeviceState *dev, NICConf *conf,
                             object_get_typename(OBJECT(dev)), dev->id,
                             &dev->mem_reentrancy_guard, net);
     qemu_format_nic_info_str(qemu_get_queue(net->nic), conf->macaddr.a);
+    qhca_net_use_vnet(net, qemu_get_queue(net->nic)->peer);
 }
 
 /* Frames do not wait for a ring until one has been filled. */

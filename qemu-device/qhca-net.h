@@ -2,14 +2,16 @@
 /*
  * qhca PCIe device: the port's connection to a QEMU network backend.
  *
- * It does not know the device, and of the engine only the format of aggregates.
- * It calls the device through struct QHCANetOps. All of it runs under the BQL.
+ * It does not know the device, and of the engine only the format of aggregates
+ * and what a long frame is. It calls the device through struct QHCANetOps. All
+ * of it runs under the BQL.
  */
 #ifndef HW_NET_QHCA_NET_H
 #define HW_NET_QHCA_NET_H
 
 #include "net/net.h"
 #include "qemu/timer.h"
+#include "engine/engine.h"
 #include "engine/wire/aggregate.h"
 
 /* What the network tells the device, which acts on it later. */
@@ -47,6 +49,7 @@ typedef struct QHCANet {
     bool rx_giveup;                 /* do not wait for the Ethernet ring */
     bool tx_blocked;                /* a frame of ours is queued in the net */
     bool tx_refused;                /* the device waits for TX_READY */
+    bool vnet;                      /* frames have headers */
     struct vhca_aggregate *tx;      /* frames being collected, or NULL */
     size_t rx_at;                   /* bytes received of an aggregate... */
     uint16_t rx_seq;                /* ...that the network still holds */
@@ -62,6 +65,9 @@ void qhca_dev_net_exit(QHCANet *net);
 
 /* Send a frame. Returns false if it has to wait for QHCA_NET_TX_READY. */
 bool qhca_dev_net_send(QHCANet *net, const uint8_t *frame, size_t len);
+/* Send a long frame. Returns false if it has to be cut. */
+bool qhca_dev_net_send_long(QHCANet *net, const uint8_t *frame, size_t len,
+                            const struct qhca_long_frame *how);
 /* Send the frames that have been collected, as no more follow for now. */
 void qhca_dev_net_push(QHCANet *net);
 /* Receive what the network holds for the device. */

@@ -269,6 +269,14 @@ static bool qhca_send_frame(void *opaque, const uint8_t *frame, size_t len)
     return !s->gone && qhca_dev_net_send(&s->net, frame, len);
 }
 
+static bool qhca_send_long(void *opaque, const uint8_t *frame, size_t len,
+                           const struct qhca_long_frame *how)
+{
+    QHCAState *s = opaque;
+
+    return !s->gone && qhca_dev_net_send_long(&s->net, frame, len, how);
+}
+
 static void qhca_raise_irq(void *opaque, unsigned vector)
 {
     QHCAState *s = opaque;
@@ -323,6 +331,7 @@ const struct qhca_engine_ops qhca_dev_callbacks = {
     .atomic_add = qhca_dev_dma_add,
     .atomic_store = qhca_dev_dma_store,
     .send_frame = qhca_send_frame,
+    .send_long = qhca_send_long,
     .loop_frame = qhca_dev_capture,
     .raise_irq = qhca_raise_irq,
     .set_timer = qhca_set_timer,

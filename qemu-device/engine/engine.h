@@ -43,6 +43,21 @@ struct qhca_engine_traces {
 #include "trace.def"
 };
 
+/**
+ * struct qhca_long_frame - how to make frames of a TCP segment that is too long
+ * for one
+ * @hdr_len: bytes of headers
+ * @mss: bytes that each frame has behind them, except perhaps the last one
+ * @csum_start: where TCP's header begins
+ * @csum_offset: where its checksum is in there; it contains the sum of the
+ *               pseudo header for the segment as a whole
+ * @ipv4: over IPv4, or over IPv6
+ */
+struct qhca_long_frame {
+    uint16_t hdr_len, mss, csum_start, csum_offset;
+    bool ipv4;
+};
+
 /* What the device tells its driver, by the structure that it writes. */
 enum qhca_told {
     QHCA_TOLD_CMD,              /* struct qhca_cmd_comp */
@@ -74,6 +89,9 @@ enum qhca_told {
  * @send_frame: hand an Ethernet frame without FCS to the network; false means
  *              "not now": the engine keeps it and waits for
  *              qhca_engine_tx_ready()
+ * @send_long: like @send_frame, for a TCP segment that whoever gets it cuts in
+ *             frames if need be; false means that the engine has to cut it. May
+ *             be NULL
  * @loop_frame: capture a frame that goes from the port to itself; or NULL
  * @raise_irq: raise MSI-X vector @vector
  * @set_timer: call qhca_engine_tick() at @deadline; replaces the deadline
@@ -110,6 +128,8 @@ struct qhca_engine_ops {
                        uint64_t *old);
     bool (*atomic_store)(void *opaque, uint64_t addr, const uint8_t *bytes);
     bool (*send_frame)(void *opaque, const uint8_t *frame, size_t len);
+    bool (*send_long)(void *opaque, const uint8_t *frame, size_t len,
+                      const struct qhca_long_frame *how);
     void (*loop_frame)(void *opaque, const uint8_t *frame, size_t len);
     void (*raise_irq)(void *opaque, unsigned vector);
     void (*set_timer)(void *opaque, uint64_t deadline);

@@ -255,10 +255,10 @@ class EthQueue:
         self.hca, self.number, self.ring = hca, number, ring
         self.log_size, self.pi = log_size, 0
 
-    def post(self, addr, length, flags=0):
+    def post(self, addr, length, flags=0, csum_start=0, mss=0):
         slot = self.pi % (1 << self.log_size)
         self.hca.m.write(self.ring + 32 * slot, struct.pack(
-            "<QQIHHHH4x", self.pi, addr, length, flags, 0, 0, 0))
+            "<QQIHHHHH2x", self.pi, addr, length, flags, 0, csum_start, 0, mss))
         self.pi += 1
 
     def ring_doorbell(self):

@@ -17,6 +17,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 NEW_MOUNTS, NEW_USERS, NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
 BIND = 4096
 DEATH_SIGNAL, DROP_RIGHT = 1, 24        # of prctl()
+PIDFD_GETFD = 438
 KILL = 9
 
 TUN = "/dev/net/tun"
@@ -25,6 +26,7 @@ TUNSETIFF, TUNSETPERSIST, TUNSETOWNER, TUNSETOFFLOAD = (0x400454ca, 0x400454cb, 
                                                         0x400454d0)
 TUN_F_CSUM, TUN_F_TSO4 = 1, 2
 
+ADD_BRIDGE, ADD_PORT = 0x89a0, 0x89a2
 GET_FLAGS, SET_FLAGS, SET_ADDR, SET_MASK, SET_MTU, GET_MAC, SET_NEIGHBOUR = (
     0x8913, 0x8914, 0x8916, 0x891c, 0x8922, 0x8927, 0x8955)
 IFF_UP, IFF_RUNNING = 0x1, 0x40
@@ -114,6 +116,26 @@ def alone(test):
 
 def interfaces():
     return sorted(name for _, name in socket.if_nameindex())
+
+
+def bridge(name, *taps):
+    """Connect taps as a switch would; what leaves them is not longer than their MTU."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, ADD_BRIDGE, name.encode().ljust(16, b"\0"))
+        for tap in taps:
+            fcntl.ioctl(sock, ADD_PORT, struct.pack("16si20x", name.encode(), tap.index))
+        fcntl.ioctl(sock, SET_FLAGS, struct.pack("16sH22x", name.encode(), IFF_UP))
+
+
+def set_offload(pid, offload):
+    """Let the kernel leave work to a program at a tap that has not asked for that."""
+    process = os.pidfd_open(pid)
+    for name in os.listdir("/proc/%d/fd" % pid):
+        if os.readlink("/proc/%d/fd/%s" % (pid, name)) == TUN:
+            copy = LIBC.syscall(PIDFD_GETFD, process, int(name), 0)
+            fcntl.ioctl(copy, TUNSETOFFLOAD, offload)
+            os.close(copy)
+    os.close(process)
 
 
 class Tap:

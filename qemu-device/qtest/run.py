@@ -29,7 +29,7 @@ MODULES = ("test_pci", "test_regs", "test_cmd", "test_fatal", "test_life", "test
            "test_net", "test_rc", "test_dm", "test_dma", "test_limits", "test_faults",
            "test_capture", "test_trace", "test_fuzz", "test_fuzz_machine",
            "test_migrate", "test_migrate_dm", "test_migrate_odp", "test_migrate_rate",
-           "test_doc", "test_manual", "test_tap",
+           "test_doc", "test_manual", "test_tap", "test_tap_long",
            "test_server", "test_server_aggregate", "test_server_fuzz", "test_server_hostile",
            "test_server_life", "test_server_line",
            "test_server_sandbox", "test_server_tap")
@@ -45,6 +45,7 @@ SERVED = (
     "faults.commands", "capture.", "trace.", "server.", "server_fuzz.", "server_hostile.",
     "server_life.", "server_line.", "server_sandbox.", "server_aggregate.", "server_tap.",
     "net.transmit", "net.aggregate_transmit", "net.aggregate_off", "tap.",
+    "tap_long.",
 )
 
 

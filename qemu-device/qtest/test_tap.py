@@ -28,18 +28,20 @@ ARP, IPV4 = b"\x08\x06", b"\x08\x00"
 MTU = 4200
 
 
-def words(program, name):
-    """The properties and arguments for a device at that tap."""
+def words(program, name, options=""):
+    """The properties and arguments for a device at that tap; with @options of a netdev."""
     if is_server(program):
         return "", ("--uplink", "tap:" + name)
-    return ",netdev=net0", ("-netdev", "tap,id=net0,ifname=%s,script=no,downscript=no" % name)
+    return ",netdev=net0", ("-netdev", "tap,id=net0,ifname=%s,script=no,downscript=no%s" % (
+        name, options))
 
 
 @contextlib.contextmanager
-def tapped(program, tap):
+def tapped(program, tap, options="", args=()):
     """A running device at a tap, of a program with no rights but those of its user."""
     give_up_rights()
-    with running(program, *words(program, tap.name)) as hca:
+    props, net = words(program, tap.name, options)
+    with running(program, props, (*net, *args)) as hca:
         hca.set_port(MAC_BYTES, c.PORT_ENABLE, MTU)
         hca.tap = tap
         tap.wait()

@@ -215,6 +215,19 @@ enum qhca_cqe_status vhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
     return QHCA_WC_SUCCESS;
 }
 
+bool vhca_eth_send_long(struct qhca_engine *e, const uint8_t *frame,
+                        uint32_t len, const struct qhca_long_frame *how,
+                        const struct vhca_cut *cut)
+{
+    if (vhca_eth_speaks_for_qp(e, frame, len) ||
+        !vhca_tx_long(e, frame, len, how, cut)) {
+        return false;
+    }
+    e->cnt[QHCA_CNT_ETH_TX_PKTS] += cut->num;
+    e->cnt[QHCA_CNT_ETH_TX_BYTES] += vhca_cut_bytes(cut);
+    return true;
+}
+
 static void finish_frame(struct qhca_engine *e, struct vhca_ethq *q,
                          struct vhca_eth_gather *g)
 {

@@ -27,6 +27,11 @@ struct vhca_ethq {
     struct vhca_mem mem;
 };
 
+/*
+ * The most frames of one that is sent whole: 64 KiB with the smallest MSS that
+ * IPv4 promises. The network may cut it at once, however many it is.
+ */
+#define QHCA_TSO_WHOLE  128u
 #define QHCA_TSO_HDR    256     /* Ethernet, IP and TCP headers with options */
 
 /*
@@ -164,6 +169,14 @@ bool vhca_eth_speaks_for_qp(const struct qhca_engine *e, const uint8_t *frame,
  */
 enum qhca_cqe_status vhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
                                    uint32_t len);
+
+/*
+ * Send a frame that counts as those of @cut; false: it has to be cut, after
+ * which vhca_eth_send() says what is wrong, if anything is.
+ */
+bool vhca_eth_send_long(struct qhca_engine *e, const uint8_t *frame,
+                        uint32_t len, const struct qhca_long_frame *how,
+                        const struct vhca_cut *cut);
 
 /* ---- scatter.c ---- */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: TCP segmentation: a frame that is too large for the network is
- * sent as several, each with its own headers.
+ * sent as several, each with its own headers, unless the network takes it as it
+ * is.
  */
 #include "eth.h"
 #include "../wire/wire.h"
@@ -85,13 +86,9 @@ enum qhca_cqe_status vhca_tso_start(struct vhca_eth_gather *g, uint32_t mtu)
     return QHCA_WC_SUCCESS;
 }
 
-/* Write the header of the frame with the next @n bytes. */
-static void fill_header(const struct vhca_tso *t, uint8_t *frame, uint32_t n)
+/* Write IP's lengths and checksum for @n bytes of payload. */
+static void fill_ip(const struct vhca_tso *t, uint8_t *ip, uint32_t n)
 {
-    uint8_t *ip = frame + t->l3, *tcp = frame + t->l4;
-    uint32_t tcp_len = t->hdr_len - t->l4 + n, sum;
-
-    memcpy(frame, t->hdr, t->hdr_len);
     if (t->ipv4) {
         put_be16(ip + 2, (uint16_t)(t->hdr_len - t->l3 + n));
         put_be16(ip + 4, (uint16_t)(get_be16(ip + 4) + t->pieces));
@@ -101,6 +98,16 @@ static void fill_header(const struct vhca_tso *t, uint8_t *frame, uint32_t n)
     } else {
         put_be16(ip + 4, (uint16_t)(t->hdr_len - t->l3 - IPV6_LEN + n));
     }
+}
+
+/* Write the header of the frame with the next @n bytes. */
+static void fill_header(const struct vhca_tso *t, uint8_t *frame, uint32_t n)
+{
+    uint8_t *ip = frame + t->l3, *tcp = frame + t->l4;
+    uint32_t tcp_len = t->hdr_len - t->l4 + n, sum;
+
+    memcpy(frame, t->hdr, t->hdr_len);
+    fill_ip(t, ip, n);
     put_be32(tcp + 4, get_be32(tcp + 4) + t->done);
     if (t->done + n < t->len) {
         tcp[13] &= (uint8_t)~(TCP_FIN | TCP_PSH);
@@ -113,6 +120,56 @@ static void fill_header(const struct vhca_tso *t, uint8_t *frame, uint32_t n)
     put_be16(tcp + 16, vhca_csum_fold(vhca_csum_add(sum, tcp, tcp_len)));
 }
 
+/*
+ * Whether whoever cuts it would do the same as vhca_tso_send(). Left out is
+ * what no guest sends, or seldom: the network need not be as careful as the
+ * engine. Nor is it asked to have a CWR in the first frame only.
+ */
+static bool may_be_whole(const struct vhca_tso *t, const struct vhca_cut *cut)
+{
+    const uint8_t *ip = t->hdr + t->l3;
+    uint32_t len = t->hdr_len - t->l3 + t->len;
+
+    if (t->pieces || cut->num < 2 || cut->num > QHCA_TSO_WHOLE ||
+        t->l3 > ETH_LEN + QHCA_VLAN_ROOM || t->hdr[t->l4 + 13] & TCP_CWR) {
+        return false;
+    }
+    return t->ipv4 ? len <= UINT16_MAX && !(get_be16(ip + 6) & 0x3fff) :
+                     len - IPV6_LEN <= UINT16_MAX && t->l4 == t->l3 + IPV6_LEN;
+}
+
+/* Send all of it at once if the network takes it; false: it has to be cut. */
+static bool send_whole(struct qhca_engine *e, struct vhca_eth_gather *g)
+{
+    struct vhca_tso *t = &g->tso;
+    uint8_t *frame = g->data + t->payload - t->hdr_len;
+    const struct vhca_cut cut = {
+        .num = MAX_OF((t->len + t->mss - 1) / t->mss, 1u),
+        .len = MAX_OF(t->hdr_len + (uint32_t)t->mss, ETH_MIN_LEN),
+        .last = MAX_OF(t->hdr_len + (t->len - 1) % t->mss + 1, ETH_MIN_LEN),
+    };
+    const struct qhca_long_frame how = {
+        .hdr_len = t->hdr_len, .mss = t->mss, .csum_start = t->l4,
+        .csum_offset = 16, .ipv4 = t->ipv4,
+    };
+
+    if (!e->ops->send_long || !may_be_whole(t, &cut)) {
+        return false;
+    }
+    memcpy(frame, t->hdr, t->hdr_len);
+    fill_ip(t, frame + t->l3, t->len);
+    put_be16(frame + t->l4 + how.csum_offset,
+             (uint16_t)~vhca_csum_fold(vhca_csum_pseudo(
+                 frame + t->l3, t->ipv4, IP_PROTO_TCP,
+                 t->hdr_len - t->l4 + t->len)));
+    if (!vhca_eth_send_long(e, frame, t->hdr_len + t->len, &how, &cut)) {
+        return false;
+    }
+    t->wire_len = vhca_cut_bytes(&cut);
+    t->active = false;
+    return true;
+}
+
 enum qhca_cqe_status vhca_tso_send(struct qhca_engine *e,
                                    struct vhca_eth_gather *g)
 {
@@ -122,6 +179,9 @@ enum qhca_cqe_status vhca_tso_send(struct qhca_engine *e,
     uint8_t padded[ETH_MIN_LEN] = { 0 };
     enum qhca_cqe_status status;
 
+    if (send_whole(e, g)) {
+        return QHCA_WC_SUCCESS;
+    }
     fill_header(t, frame, n);
     if (len < ETH_MIN_LEN) {
         frame = memcpy(padded, frame, len);

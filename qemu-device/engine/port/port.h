@@ -78,6 +78,22 @@ struct vhca_port {
     uint32_t told;              /* the speed that the driver knows, or can */
 };
 
+/*
+ * struct vhca_cut - the frames of a long one
+ * @num: how many, at least one
+ * @len: of each, except the last one
+ * @last: length of that
+ */
+struct vhca_cut {
+    uint32_t num, len, last;
+};
+
+/* Return the bytes of all of them. */
+static inline uint32_t vhca_cut_bytes(const struct vhca_cut *cut)
+{
+    return (cut->num - 1) * cut->len + cut->last;
+}
+
 extern const struct vhca_room vhca_port_room;
 
 /* ---- port.c ---- */
@@ -203,6 +219,14 @@ void vhca_port_walk(struct vhca_snap *s);
  */
 bool vhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
              uint32_t from);
+/*
+ * Offer the network a frame that counts as those of @cut. Returns false if it
+ * has to be cut: the network does not take it, or not now, or a fault rule is
+ * for single frames.
+ */
+bool vhca_tx_long(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                  const struct qhca_long_frame *how,
+                  const struct vhca_cut *cut);
 /* Whether @n more frames of any size fit. */
 bool vhca_tx_room(const struct qhca_engine *e, bool loop, unsigned n);
 /* Whether the pace allows a frame, and requests find room in both FIFOs. */

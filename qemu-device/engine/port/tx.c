@@ -62,6 +62,22 @@ bool vhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
            vhca_fifo_push(&e->port->tx, frame, len, 0, due);
 }
 
+bool vhca_tx_long(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                  const struct qhca_long_frame *how,
+                  const struct vhca_cut *cut)
+{
+    if (!vhca_running(e) || !vhca_port_up(e) || e->port->tx_blocked ||
+        vhca_fifo_used(&e->port->tx) || e->faults->late || e->faults->slow ||
+        !e->ops->send_long ||
+        !e->ops->send_long(e->opaque, frame, len, how)) {
+        return false;
+    }
+    vhca_spend(e, (cut->num - 1) * MAX_OF(cut->len / QHCA_UNIT_FRAME, 1u));
+    vhca_spend_bytes(e, cut->last, QHCA_UNIT_FRAME);
+    vhca_port_pay(e, vhca_cut_bytes(cut));
+    return true;
+}
+
 bool vhca_tx_room(const struct qhca_engine *e, bool loop, unsigned n)
 {
     const struct vhca_fifo *f = loop ? &e->port->loop : &e->port->tx;

@@ -6,6 +6,7 @@
  * after the device has stopped, and that the engine's counts of users add up.
  */
 #include "harness/debug.h"
+#include "harness/long.h"
 #include "harness/odp.h"
 #include "harness/snapshot.h"
 #include "fuzz.h"
@@ -332,6 +333,7 @@ void fuzz_begin(struct fuzz *f)
                          REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE |
                          QHCA_ACCESS_MW_BIND);
     f->n.g->lenient = true;
+    f->n.g->take_long = long_cut;
     f->rng |= 1;
     o.timeout = 4;
     o.retry = 2;

@@ -3,6 +3,7 @@
 #include "debug.h"
 #include "digest.h"
 #include "harness.h"
+#include "long.h"
 #include "net.h"
 #include "shadow.h"
 #include "snapshot.h"
@@ -263,6 +264,7 @@ const struct qhca_engine_ops guest_ops = {
     .atomic_add = atomic_add,
     .atomic_store = atomic_store,
     .send_frame = send_frame,
+    .send_long = long_send,
     .raise_irq = raise_irq,
     .set_timer = set_timer,
     .schedule = schedule,

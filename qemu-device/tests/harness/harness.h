@@ -94,6 +94,9 @@ struct guest {
     /* Takes its frames, if it is set; false: not now. */
     bool (*uplink)(struct guest *g, const uint8_t *frame, size_t len);
     void *opaque;               /* of whoever set @uplink */
+    /* Takes long frames; false, or NULL: they have to be cut. */
+    bool (*take_long)(struct guest *g, const uint8_t *frame, size_t len,
+                      const struct qhca_long_frame *how);
 
     struct net *net;
     unsigned net_port;

@@ -56,7 +56,8 @@ static void configurations(void)
         o = guest_ops;
         memset((char *)&o + at, 0, sizeof(void *));
         e = qhca_engine_new(&good, &o, &nobody);
-        CHECK_EQ(!!e, at == offsetof(struct qhca_engine_ops, loop_frame) ||
+        CHECK_EQ(!!e, at == offsetof(struct qhca_engine_ops, send_long) ||
+                      at == offsetof(struct qhca_engine_ops, loop_frame) ||
                       at == offsetof(struct qhca_engine_ops, neighbour) ||
                       at == offsetof(struct qhca_engine_ops, remove) ||
                       at == offsetof(struct qhca_engine_ops, trace));
