@@ -45,7 +45,8 @@ SERVED = (
     "faults.commands", "capture.", "trace.", "server.", "server_fuzz.", "server_hostile.",
     "server_life.", "server_line.", "server_sandbox.", "server_aggregate.", "server_tap.",
     "net.transmit", "net.aggregate_transmit", "net.aggregate_off", "tap.",
-    "tap_long.",
+    "tap_long.whole", "tap_long.jumbo", "tap_long.down", "tap_long.hostile", "tap_long.socket",
+    "tap_long.unsummed",
 )
 
 

@@ -4,12 +4,13 @@
 import subprocess
 import time
 
-from fixture import equal
+from fixture import MAC_BYTES, equal
 from hca import wait_for
 from host import TUN, alone, give_up_rights, interfaces, nobody_may_open
 from served import cpu_time
 from test_server_line import NOBODY, Flood, three
 from test_tap import host, tapped
+from test_tap_long import LONG, bridged, headers, one, segment
 
 
 def refused(program, name, says):
@@ -86,3 +87,27 @@ def test_removed(program):
         lost = server.get("uplink")["dropped"]
         flood.run(0.1)
         wait_for(lambda: server.get("uplink")["dropped"] > lost, "lost frames")
+
+
+@alone
+def test_long(program):
+    """only what is known to be behind the uplink leaves whole, and is not counted as that"""
+    with bridged(program, 1500) as (hca, sender, far):
+        head, mss = headers(1500)[0]
+        pieces = -(-LONG // mss)
+        for dst, arrived in (b"\2\0\0\0\0\1", pieces), (head[:6], 1), (b"\xff" * 6, pieces):
+            before = hca.m.server.get("port")["sent"]
+            equal(one(sender, far, dst + head[6:], mss), arrived)
+            equal(hca.m.server.get("port")["sent"] - before, pieces)
+
+
+@alone
+def test_spoofed(program):
+    """segments from another's address are as many frames that are not sent"""
+    with bridged(program, 1500, ",spoofchk=on") as (hca, sender, far):
+        head, mss = headers(1500)[0]
+        equal(one(sender, far, head, mss), 1)
+        sent = hca.m.server.get("uplink")["sent"]
+        sender.send(segment(head.replace(MAC_BYTES, b"\2\0\0\0\0\1")), mss, 34)
+        equal((hca.m.server.get("port")["spoofed"], hca.m.server.get("uplink")["sent"]),
+              (-(-LONG // mss), sent))

@@ -29,9 +29,10 @@ MTU = 4200
 
 
 def words(program, name, options=""):
-    """The properties and arguments for a device at that tap; with @options of a netdev."""
+    """The properties and arguments for a device at that tap; with @options of a netdev, or of a
+    server's port."""
     if is_server(program):
-        return "", ("--uplink", "tap:" + name)
+        return options, ("--uplink", "tap:" + name)
     return ",netdev=net0", ("-netdev", "tap,id=net0,ifname=%s,script=no,downscript=no%s" % (
         name, options))
 

@@ -37,6 +37,16 @@ static bool hca_send_frame(void *opaque, const uint8_t *frame, size_t len)
     return taken;
 }
 
+static bool hca_send_long(void *opaque, const uint8_t *frame, size_t len,
+                          const struct qhca_long_frame *how)
+{
+    struct hca *hca = opaque;
+    bool taken = net_send_long(hca, frame, len, how);
+
+    trace_qhca_net_tx_long(hca->name, len, how->mss, taken);
+    return taken;
+}
+
 static void hca_capture_failed(struct hca *hca)
 {
     hca_log(hca, "%s: %s; no frames are captured from now on",
@@ -119,6 +129,7 @@ static struct qhca_engine_ops hca_callbacks = {
     .atomic_add = hca_dma_add,
     .atomic_store = hca_dma_store,
     .send_frame = hca_send_frame,
+    .send_long = hca_send_long,
     .loop_frame = hca_loop_frame,
     .raise_irq = hca_raise_irq,
     .set_timer = hca_set_timer,

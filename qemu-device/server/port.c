@@ -245,6 +245,25 @@ bool net_send(struct hca *from, const uint8_t *frame, size_t len)
     return true;
 }
 
+/*
+ * Only a frame that goes nowhere but to the uplink need not be cut. What is
+ * wrong with one, or has to wait, shows when its pieces come.
+ */
+bool net_send_long(struct hca *from, const uint8_t *frame, size_t len,
+                   const struct qhca_long_frame *how)
+{
+    struct net *net = from->port.net;
+
+    if (!from->port.up || is_spoofed(from, frame + 6) ||
+        net_where(net, frame) != NET_UPLINK ||
+        !uplink_send_long(&net->uplink, frame, len, how)) {
+        return false;
+    }
+    net_learn(net, frame + 6, from->port.number);
+    from->port.sent += (len - how->hdr_len + how->mss - 1) / how->mss;
+    return true;
+}
+
 void net_receive(struct net *net, const uint8_t *frame, size_t len)
 {
     unsigned to;

@@ -21,6 +21,7 @@
 
 struct hca;
 struct net;
+struct qhca_long_frame;
 
 #define PORT_QUEUE      256             /* frames */
 
@@ -65,6 +66,9 @@ bool net_plug(struct net *net, struct hca *hca);
 void net_check(struct hca *hca, bool spoofchk);
 /* What an engine sends. Returns false if it has to wait for TX_READY. */
 bool net_send(struct hca *from, const uint8_t *frame, size_t len);
+/* The same for a long frame; false: it has to be cut. */
+bool net_send_long(struct hca *from, const uint8_t *frame, size_t len,
+                   const struct qhca_long_frame *how);
 /* Deliver what waits for @hca. Returns when to call again, see hca_work(). */
 uint64_t net_deliver(struct hca *hca, uint64_t now);
 /* Drop what waits for @hca. */

@@ -3,14 +3,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
+#include <linux/virtio_net.h>
 #include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include "../engine/wire/wire.h"
 #include "at_path.h"
 #include "hca.h"
 #include "uplink.h"
@@ -54,14 +57,18 @@ static bool open_dgram(struct uplink *up, char **words)
  */
 static bool open_tap(struct uplink *up, char **words)
 {
-    struct ifreq req = { .ifr_flags = IFF_TAP | IFF_NO_PI };
+    struct ifreq req = { .ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR };
+    int len = sizeof(struct virtio_net_hdr);
 
+    up->vnet = true;
     up->fd = open(TUN, O_RDWR | O_CLOEXEC);
     if (up->fd < 0 || !words[1] || !if_nametoindex(words[1])) {
         return false;
     }
     g_strlcpy(req.ifr_name, words[1], sizeof(req.ifr_name));
-    return !ioctl(up->fd, TUNSETIFF, &req) && !ioctl(up->fd, TUNSETOFFLOAD, 0);
+    return !ioctl(up->fd, TUNSETIFF, &req) &&
+           !ioctl(up->fd, TUNSETOFFLOAD, 0) &&
+           !ioctl(up->fd, TUNSETVNETHDRSZ, &len);
 }
 
 /*
@@ -142,25 +149,46 @@ static void count(struct uplink *up, int error)
     up->error = error;
 }
 
-/* Datagrams and taps take whole frames; one that they do not take now waits. */
+/*
+ * Datagrams and taps take whole frames. Returns why not: a frame that is not
+ * taken now waits. @hdr: in front of it, if there is one
+ */
+static int put_whole(struct uplink *up, const struct virtio_net_hdr *hdr,
+                     const uint8_t *frame, size_t len)
+{
+    struct iovec iov[] = {
+        { (void *)hdr, hdr ? sizeof(*hdr) : 0 }, { (void *)frame, len },
+    };
+
+    if (writev(up->fd, iov, G_N_ELEMENTS(iov)) >= 0) {
+        return 0;
+    }
+    if (errno != EAGAIN) {
+        return errno;
+    }
+    g_byte_array_append(up->out, iov[0].iov_base, (guint)iov[0].iov_len);
+    g_byte_array_append(up->out, frame, (guint)len);
+    return EAGAIN;
+}
+
 static void put(struct uplink *up, const uint8_t *frame, size_t len)
 {
+    static const struct virtio_net_hdr complete;
     uint32_t head = GUINT32_TO_BE((uint32_t)len);
+    int error;
 
     if (up->stream) {
         up->sent++;
         g_byte_array_append(up->out, (uint8_t *)&head, sizeof(head));
+        g_byte_array_append(up->out, frame, (guint)len);
     } else if (up->out->len) {
         up->dropped++;
-        return;
-    } else if (write(up->fd, frame, len) >= 0) {
-        count(up, 0);
-        return;
-    } else if (errno != EAGAIN) {
-        count(up, errno);
-        return;
+    } else {
+        error = put_whole(up, up->vnet ? &complete : NULL, frame, len);
+        if (error != EAGAIN) {
+            count(up, error);
+        }
     }
-    g_byte_array_append(up->out, frame, (guint)len);
 }
 
 /* In a stream there was room for what has been collected, so there still is. */
@@ -201,6 +229,29 @@ void uplink_send(struct uplink *up, const uint8_t *frame, size_t len)
     if (!collect(up, frame, len)) {
         put(up, frame, len);
     }
+}
+
+/* What the tap does not take, for whatever reason, its pieces show again. */
+bool uplink_send_long(struct uplink *up, const uint8_t *frame, size_t len,
+                      const struct qhca_long_frame *how)
+{
+    const struct virtio_net_hdr hdr = {
+        .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+        .gso_type = how->ipv4 ? VIRTIO_NET_HDR_GSO_TCPV4 :
+                                VIRTIO_NET_HDR_GSO_TCPV6,
+        .hdr_len = how->hdr_len, .gso_size = how->mss,
+        .csum_start = how->csum_start, .csum_offset = how->csum_offset,
+    };
+    int error;
+
+    if (up->fd < 0 || !up->vnet || uplink_is_full(up)) {
+        return false;
+    }
+    error = put_whole(up, &hdr, frame, len);
+    if (!error) {
+        count(up, 0);
+    }
+    return !error || error == EAGAIN;
 }
 
 static void lost(struct net *net)
@@ -285,6 +336,41 @@ static bool take_frames(struct net *net)
     return true;
 }
 
+/* Add the checksum that a frame lacks. Returns false if its header is wrong. */
+static bool add_checksum(const struct virtio_net_hdr *hdr, uint8_t *frame,
+                         size_t len)
+{
+    size_t start = hdr->csum_start, at = start + hdr->csum_offset;
+    uint16_t sum;
+
+    if (at + sizeof(sum) > len) {
+        return false;
+    }
+    sum = vhca_csum_fold(vhca_csum_add(0, frame + start, len - start));
+    put_be16(frame + at, sum ? sum : 0xffff);
+    return true;
+}
+
+/*
+ * A frame behind its header. The kernel was not asked to leave out checksums,
+ * but may be by whoever else has the tap.
+ */
+static void receive_vnet(struct net *net, uint8_t *buf, size_t len)
+{
+    struct virtio_net_hdr hdr;
+
+    if (len < sizeof(hdr)) {
+        return;
+    }
+    memcpy(&hdr, buf, sizeof(hdr));
+    buf += sizeof(hdr);
+    len -= sizeof(hdr);
+    if (!(hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) ||
+        add_checksum(&hdr, buf, len)) {
+        receive_one(net, buf, len);
+    }
+}
+
 static void receive(struct net *net)
 {
     struct uplink *up = &net->uplink;
@@ -296,6 +382,8 @@ static void receive(struct net *net)
     }
     if (num <= 0 && (num < 0 || up->stream)) {
         lost(net);
+    } else if (up->vnet) {
+        receive_vnet(net, buf, (size_t)num);
     } else if (!up->stream) {
         receive_one(net, buf, (size_t)num);
     } else {

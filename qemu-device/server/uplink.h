@@ -26,18 +26,19 @@
  * @wanted: there is one, or was
  * @fd: -1 if there is none
  * @stream: each frame is after its length, 4 bytes, big-endian
+ * @vnet: each frame is behind a struct virtio_net_hdr
  * @collected: frames that are to leave as one, or NULL: each leaves alone
  * @error: why the last frame was lost; 0: it was not
  */
 struct uplink {
     bool wanted;
     int fd;
-    bool stream;
+    bool stream, vnet;
     GByteArray *in, *out;
     struct vhca_aggregate *collected;
     struct jam jam;
     int error;
-    uint64_t sent, received, dropped;   /* frames; an aggregate is one */
+    uint64_t sent, received, dropped;   /* an aggregate, a long one: one */
 };
 
 /*
@@ -64,6 +65,10 @@ bool uplink_is_full(const struct uplink *up);
  * is full or absent.
  */
 void uplink_send(struct uplink *up, const uint8_t *frame, size_t len);
+
+/* Send a long frame, unless it has to be cut: then return false. */
+bool uplink_send_long(struct uplink *up, const uint8_t *frame, size_t len,
+                      const struct qhca_long_frame *how);
 
 /* port.c: a frame from the uplink */
 void net_receive(struct net *net, const uint8_t *frame, size_t len);
