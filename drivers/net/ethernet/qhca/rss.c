@@ -257,13 +257,11 @@ int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
 {
 	struct qhca_nic *nic = netdev_priv(netdev);
 	struct qhca_rss rss;
-	int ret;
 
 	if (!qhca_has_rss(netdev))
 		return -EOPNOTSUPP;
 	qhca_rss_get(nic, nic->params.channels, &rss);
-	ret = qhca_rss_take(&rss, rxfh, extack);
-	return ret ?: qhca_rss_change(nic, nic->rss_types, &rss);
+	return qhca_rss_take(&rss, rxfh, extack) ?: qhca_rss_change(nic, nic->rss_types, &rss);
 }
 
 #ifdef QHCA_HAVE_RXFH_CONTEXT		/* 6.12 */
@@ -283,11 +281,10 @@ static int qhca_rss_set_context(struct qhca_nic *nic, struct ethtool_rxfh_contex
 				const struct ethtool_rxfh_param *rxfh,
 				struct qhca_rss_context *next, struct netlink_ext_ack *extack)
 {
+	int ret = qhca_rss_take(&next->rss, rxfh, extack) ?:
+		  qhca_rss_change_context(nic, rxfh->rss_context, next);
 	unsigned int i;
-	int ret;
 
-	ret = qhca_rss_take(&next->rss, rxfh, extack) ?:
-	      qhca_rss_change_context(nic, rxfh->rss_context, next);
 	if (ret)
 		return ret;
 	ctx->hfunc = ETH_RSS_HASH_TOP;
@@ -401,13 +398,10 @@ int qhca_get_rxfh_fields(struct net_device *netdev, struct ethtool_rxfh_fields *
 	if (!types)
 		return -ENOENT;
 	fields->data = 0;
-	for (i = 0; i < ARRAY_SIZE(qhca_flow_types); i++) {
-		if (qhca_flow_types[i].flow_type != fields->flow_type)
-			continue;
-		fields->data = QHCA_RXH_ADDRESSES;
-		if (types & qhca_flow_types[i].ports)
-			fields->data |= QHCA_RXH_PORTS;
-	}
+	for (i = 0; i < ARRAY_SIZE(qhca_flow_types); i++)
+		if (qhca_flow_types[i].flow_type == fields->flow_type)
+			fields->data = QHCA_RXH_ADDRESSES |
+				       (types & qhca_flow_types[i].ports ? QHCA_RXH_PORTS : 0);
 	return 0;
 }
 
