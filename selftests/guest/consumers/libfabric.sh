@@ -6,15 +6,26 @@
 
 FI_PORT=47600
 
-# fi_stuck PID: the server, if that is all that is wrong with it. ofi_rxm closes a connection
-# that its peer has closed without a look at the CQ, and then fi_pingpong waits for ever for the
-# completion of its last message. By then it has seen all data, and said so.
+# fi_stuck PID: one of the two, if it has seen all data, as the other one did, and that is all.
+# ofi_rxm closes a connection that its peer has closed without a look at the CQ, and then
+# fi_pingpong waits for ever for the completion of its last message.
 fi_stuck()
 {
-	same "sizes that the server has seen" "$(wc -l <"$LOGS/fi.server")" \
+	same "sizes that both have seen" "$(wc -l <"$LOGS/fi.server")" \
 		"$(wc -l <"$LOGS/fi.client")" || return
-	echo "# libfabric: the server does not end, for ofi_rxm has lost its last completion"
+	echo "# libfabric: one does not end, for ofi_rxm has lost its last completion"
 	kill "$1"
+}
+
+# fi_ends PROVIDER PID PID: whether both end well, in whatever order.
+fi_ends()
+{
+	local first other rc=0
+	wait -n -p first "$2" "$3" || rc=$?
+	[ "$first" = "$2" ] && other=$3 || other=$2
+	[ "$rc" = 0 ] || { kill "$other"; wait "$other"; return "$rc"; }
+	[[ $1 != *rxm ]] || until_true 10 gone "$other" || ! fi_stuck "$other" || return 0
+	wait "$other"
 }
 
 # fi_pair PROVIDER ENDPOINT OPTION…
@@ -25,18 +36,13 @@ fi_pair()
 	args=(-p "$1" -e "$2" -d "$(fi_domain "$2")" -c "${@:3}")
 	timeout "${FI_LIMIT:-120}" stdbuf -oL fi_pingpong -B $FI_PORT "${args[@]}" >"$LOGS/fi.server" 2>&1 &
 	server=$!
-	until_true 20 listening $FI_PORT || rc="none, no server"
-	[ "$rc" != 0 ] || timeout "${FI_LIMIT:-120}" fi_pingpong -P $FI_PORT "${args[@]}" "$QHCA_IP" \
-		>"$LOGS/fi.client" 2>&1 || rc=$?
-	[ "$rc" = 0 ] || kill $server 2>/dev/null
-	if [[ $rc = 0 && $1 = *rxm ]] && ! until_true 10 gone $server && fi_stuck $server; then
-		wait $server
-	else
-		wait $server || rc="$rc, server $?"
-	fi
+	until_true 20 listening $FI_PORT || { kill $server; echo "no server"; return 1; }
+	timeout "${FI_LIMIT:-120}" stdbuf -oL fi_pingpong -P $FI_PORT "${args[@]}" "$QHCA_IP" \
+		>"$LOGS/fi.client" 2>&1 &
+	fi_ends "$1" $server $! || rc=$?
 	[ "$rc" = 0 ] && return
 	tail -qn 1 "$LOGS/fi.server" "$LOGS/fi.client"
-	echo "client $rc"
+	echo "status $rc"
 	return 1
 }
 
