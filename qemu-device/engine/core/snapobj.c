@@ -10,20 +10,28 @@
 /* Smallest size of a saved slot or timer, in bytes. */
 #define ENTRY_SIZE      13u
 
-/* Return the next slot from @i on that has, or had, an object. */
-static uint32_t next_known(const struct vhca_table *t, uint32_t i)
+/* Return the next slot from @i on that has an object, or had one. */
+static uint32_t next_slot(const struct vhca_snap *s, const struct vhca_table *t,
+                          uint32_t i)
 {
+    if (s->brief) {
+        while ((i = vhca_table_skip_free(t, i)) < t->size && !t->slot[i]) {
+            i++;
+        }
+        return i;
+    }
     while ((i = vhca_table_skip(t, i)) < t->size && !t->number[i]) {
         i++;
     }
     return i;
 }
 
-static uint32_t num_known(const struct vhca_table *t)
+static uint32_t num_slots(const struct vhca_snap *s, const struct vhca_table *t)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = next_known(t, 0); i < t->size; i = next_known(t, i + 1)) {
+    for (uint32_t i = next_slot(s, t, 0); i < t->size;
+         i = next_slot(s, t, i + 1)) {
         n++;
     }
     return n;
@@ -48,8 +56,7 @@ static void load_object(struct vhca_snap *s, struct vhca_table *t, uint32_t i,
     }
     if (!s->bad) {
         kind->enlist(s->e, obj, t->number[i]);
-        t->slot[i] = obj;
-        t->used++;
+        vhca_table_put(t, i, obj);
         return;
     }
     if (kind->mem) {
@@ -74,18 +81,21 @@ static void walk_object(struct vhca_snap *s, struct vhca_table *t, uint32_t i,
 void vhca_snap_table(struct vhca_snap *s, struct vhca_table *t,
                      const struct vhca_snap_kind *kind)
 {
-    uint32_t n = vhca_snap_count(s, kind->name, num_known(t), ENTRY_SIZE);
+    uint32_t n = vhca_snap_count(s, kind->name, num_slots(s, t), ENTRY_SIZE);
     uint32_t next = 0;
 
+    if (s->brief) {
+        vhca_snap_check(s, n == t->used, kind->name);
+    }
     if (s->load) {
         vhca_table_forget(t);
     }
     t->frees = vhca_snap_u32(s, "frees", t->frees, UINT32_MAX);
     for (; n > 0 && !s->bad; n--) {
-        uint32_t i = vhca_snap_u32(s, "slot", s->load ? 0 : next_known(t, next),
-                                   UINT32_MAX);
+        uint32_t i = s->load ? 0 : next_slot(s, t, next);
         bool used;
 
+        i = vhca_snap_u32(s, "slot", i, UINT32_MAX);
         if (!vhca_snap_check(s, i >= next && i < t->size, "slot")) {
             return;
         }

@@ -21,6 +21,7 @@
  * struct vhca_snap - a walk
  * @bad: the state has been refused; from then on reads return 0, and loops must
  *       end. Saving changes nothing, refused or not: the device goes on
+ * @brief: leave out numbers that no object has any more: not a whole state
  * @version: version of the section, or of the header before the first section
  * @counters: how many of enum qhca_counter the state has
  * @at: position in @in or @out, which ends at @end; when saving, @at may pass
@@ -29,7 +30,7 @@
  */
 struct vhca_snap {
     struct qhca_engine *e;
-    bool load, bad;
+    bool load, bad, brief;
     uint32_t version, counters;
     uint8_t *out;
     const uint8_t *in;

@@ -5,6 +5,9 @@
 
 #include "command.h"
 
+/* What the slots of a bucket have: nothing, at most numbers, or objects too. */
+enum vhca_bucket { VHCA_BUCKET_UNUSED, VHCA_BUCKET_KNOWN, VHCA_BUCKET_BUSY };
+
 /*
  * struct vhca_table - objects of one kind by number
  *
@@ -15,10 +18,11 @@ struct vhca_table {
     void **slot;                /* in buckets, by the low bits of the number */
     uint32_t *number;           /* in use or last used, per slot; 0: unused */
     uint32_t *freed;            /* value of @frees at the last free, per slot */
-    bool *known;                /* a slot of the bucket has a number */
+    uint8_t *bucket;            /* enum vhca_bucket, per bucket */
     uint32_t max;               /* objects */
     uint32_t size;              /* slots */
     uint32_t used, frees;
+    uint32_t known;             /* buckets that are not unused */
     struct qhca_engine *e;
 };
 
@@ -37,15 +41,19 @@ void vhca_table_forget(struct vhca_table *t);
 bool vhca_table_fits(const struct vhca_table *t, uint32_t i, uint32_t number);
 /* Give slot @i @number, which must fit there. */
 void vhca_table_note(struct vhca_table *t, uint32_t i, uint32_t number);
+/* Put @obj into slot @i, which has its number. */
+void vhca_table_put(struct vhca_table *t, uint32_t i, void *obj);
 /* Return @i, or the first slot behind the unused buckets that begin at @i. */
 uint32_t vhca_table_skip(const struct vhca_table *t, uint32_t i);
+/* The same, behind buckets without an object. */
+uint32_t vhca_table_skip_free(const struct vhca_table *t, uint32_t i);
 /* Return the memory that the slots hold. */
 struct qhca_holding vhca_table_holding(const struct vhca_table *t,
                                        const char *what);
 /* Return the object in slot *@i or the next one; move *@i behind it. */
 static inline void *vhca_table_next(const struct vhca_table *t, uint32_t *i)
 {
-    while (t->used > 0 && (*i = vhca_table_skip(t, *i)) < t->size) {
+    while (t->used > 0 && (*i = vhca_table_skip_free(t, *i)) < t->size) {
         void *obj = t->slot[(*i)++];
 
         if (obj) {

@@ -135,12 +135,20 @@ static void walk_all(struct vhca_snap *s)
  * check long lists grows with the square of their length.
  */
 #define VERIFY_BYTES    32768u
+/*
+ * Numbers that are only remembered become many where objects come and go, and
+ * nothing but new numbers depends on them: of states that are not small, one in
+ * so many checks includes them.
+ */
+#define VERIFY_SMALL    8192u
+#define VERIFY_WHOLE    64u
 
 unsigned vhca_verify_every = QHCA_VERIFY;
 
 void vhca_verify_turn(struct qhca_engine *e)
 {
     static size_t turns;        /* until the next check */
+    static unsigned brief;      /* checks until the next of the whole state */
     char why[160] = "";
     struct vhca_snap s = { .e = e, .why = why, .why_size = sizeof(why) };
     size_t size;
@@ -148,12 +156,14 @@ void vhca_verify_turn(struct qhca_engine *e)
     if (turns-- > 1) {
         return;
     }
+    s.brief = brief > 0;
     walk_all(&s);
     if (s.bad) {
         fprintf(stderr, "invariant: %s\n", why);
         abort();
     }
     size = s.at / VERIFY_BYTES;
+    brief = brief > 0 ? brief - 1 : s.at > VERIFY_SMALL ? VERIFY_WHOLE - 1 : 0;
     turns = vhca_verify_every + 4 * size * size;
 }
 #endif
