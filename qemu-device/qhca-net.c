@@ -8,16 +8,14 @@
  * to wait, but not for long: RoCE arrives the same way, and works without the
  * guest's kernel.
  *
- * Frames from and to a tap have headers (struct virtio_net_hdr), by which the
- * host's kernel takes TCP segments that it cuts itself, or need not. It is not
- * asked to leave anything to the device.
+ * Frames from and to a tap have headers, by which the host's kernel takes TCP
+ * segments that it cuts itself, or need not. It is not asked to leave anything
+ * to the device.
  */
 #include "qemu/osdep.h"
 #include "hw/qdev-core.h"
-#include "net/checksum.h"
-#include "net/eth.h"
-#include "standard-headers/linux/virtio_net.h"
 
+#include "common/vnet.h"
 #include "qhca-net.h"
 #include "trace.h"
 
@@ -97,65 +95,27 @@ static bool qhca_net_receive_many(NetClientState *nc, const uint8_t *buf,
     return true;
 }
 
-/* Add the checksum that a frame lacks. One whose header is wrong is dropped. */
-static bool qhca_net_receive_unsummed(NetClientState *nc,
-                                      const struct virtio_net_hdr *hdr,
-                                      const uint8_t *frame, size_t len)
+static bool qhca_net_receive_frame(NetClientState *nc, const uint8_t *frame,
+                                   size_t len)
 {
-    size_t start = hdr->csum_start, at = start + hdr->csum_offset, padded;
-    g_autofree uint8_t *copy = NULL;
+    QHCANet *net = qemu_get_nic_opaque(nc);
 
-    if (at + sizeof(uint16_t) > len) {
-        return true;
-    }
-    padded = MAX(len, ETH_ZLEN);
-    copy = g_malloc0(padded);
-    memcpy(copy, frame, len);
-    stw_be_p(copy + at, net_checksum_finish_nozero(
-                            net_checksum_add(len - start, copy + start)));
-    return qhca_net_receive_one(nc, copy, padded, false);
-}
-
-/*
- * A frame behind its header. The kernel was not asked to leave out checksums,
- * but may be by whoever else has the tap.
- */
-static bool qhca_net_receive_vnet(NetClientState *nc, const uint8_t *buf,
-                                  size_t size)
-{
-    uint8_t padded[ETH_ZLEN];
-    size_t len = sizeof(padded);
-    struct virtio_net_hdr hdr;
-
-    if (size < sizeof(hdr)) {
-        return true;
-    }
-    memcpy(&hdr, buf, sizeof(hdr));
-    buf += sizeof(hdr);
-    size -= sizeof(hdr);
-    if (hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) {
-        return qhca_net_receive_unsummed(nc, &hdr, buf, size);
-    }
-    if (eth_pad_short_frame(padded, &len, buf, size)) {
-        return qhca_net_receive_one(nc, padded, len, false);
-    }
-    return qhca_net_receive_one(nc, buf, size, false);
+    return net->tx && vhca_aggregate_is(frame, len) ?
+           qhca_net_receive_many(nc, frame, len) :
+           qhca_net_receive_one(nc, frame, len, false);
 }
 
 static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
                                 size_t size)
 {
     QHCANet *net = qemu_get_nic_opaque(nc);
-    bool taken;
+    const uint8_t *frame = buf;
+    size_t len = size;
 
     if (net->vnet) {
-        taken = qhca_net_receive_vnet(nc, buf, size);
-    } else if (net->tx && vhca_aggregate_is(buf, size)) {
-        taken = qhca_net_receive_many(nc, buf, size);
-    } else {
-        taken = qhca_net_receive_one(nc, buf, size, false);
+        frame = qhca_vnet_frame(buf, &len, net->room);
     }
-    return taken ? size : 0;
+    return !frame || qhca_net_receive_frame(nc, frame, len) ? size : 0;
 }
 
 static void qhca_net_link_changed(NetClientState *nc)
@@ -184,12 +144,20 @@ void qhca_dev_net_rx_update(QHCANet *net, bool room)
     }
 }
 
+/* Of the netdev. Frames leave by the first one, and come from any. */
+static unsigned qhca_net_queues(const QHCANet *net)
+{
+    return MAX(net->nic->conf->peers.queues, 1);
+}
+
 void qhca_dev_net_flush(QHCANet *net)
 {
     timer_del(net->rx_timer);
     net->rx_blocked = false;
     net->rx_budget = QHCA_RX_BUDGET;
-    qemu_flush_queued_packets(qemu_get_queue(net->nic));
+    for (unsigned i = 0; i < qhca_net_queues(net); i++) {
+        qemu_flush_queued_packets(qemu_get_subqueue(net->nic, i));
+    }
 }
 
 static void qhca_net_rx_timeout(void *opaque)
@@ -218,7 +186,7 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret)
  * A frame that the network queues has been sent; the next one is refused.
  * Returns false if the network does not take it at all. @hdr: for a tap
  */
-static bool qhca_net_out(QHCANet *net, const struct virtio_net_hdr *hdr,
+static bool qhca_net_out(QHCANet *net, const struct qhca_vnet *hdr,
                          const uint8_t *frame, size_t len)
 {
     struct iovec iov[] = {
@@ -236,7 +204,7 @@ static bool qhca_net_out(QHCANet *net, const struct virtio_net_hdr *hdr,
 
 static void qhca_net_out_frame(QHCANet *net, const uint8_t *frame, size_t len)
 {
-    static const struct virtio_net_hdr complete;
+    static const struct qhca_vnet complete;
 
     qhca_net_out(net, &complete, frame, len);
 }
@@ -281,16 +249,8 @@ bool qhca_dev_net_send(QHCANet *net, const uint8_t *frame, size_t len)
 bool qhca_dev_net_send_long(QHCANet *net, const uint8_t *frame, size_t len,
                             const struct qhca_long_frame *how)
 {
-    const struct virtio_net_hdr hdr = {
-        .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
-        .gso_type = how->ipv4 ? VIRTIO_NET_HDR_GSO_TCPV4 :
-                                VIRTIO_NET_HDR_GSO_TCPV6,
-        .hdr_len = how->hdr_len,
-        .gso_size = how->mss,
-        .csum_start = how->csum_start,
-        .csum_offset = how->csum_offset,
-    };
-    bool taken = net->vnet && !net->tx_blocked &&
+    const struct qhca_vnet hdr = qhca_vnet_long(how);
+    bool taken = net->vnet && !net->tx && !net->tx_blocked &&
                  qhca_net_out(net, &hdr, frame, len);
 
     trace_qhca_net_tx_long(net->id, len, how->mss, taken);
@@ -302,15 +262,26 @@ bool qhca_dev_net_link_up(const QHCANet *net)
     return !qemu_get_queue(net->nic)->link_down;
 }
 
-/* QEMU has no way back: @peer has headers from now on, for whoever uses it. */
-static void qhca_net_use_vnet(QHCANet *net, NetClientState *peer)
+/*
+ * Either all of the netdev's queues have headers or none. QEMU has no way back:
+ * it has them from now on, for whoever uses it. Whoever has used it before may
+ * have let the kernel leave out work.
+ */
+static void qhca_net_use_vnet(QHCANet *net)
 {
-    size_t len = sizeof(struct virtio_net_hdr);
+    size_t len = sizeof(struct qhca_vnet);
+    NetClientState *peer;
 
-    net->vnet = !net->tx && qemu_has_vnet_hdr(peer) &&
-                qemu_has_vnet_hdr_len(peer, len);
-    if (net->vnet) {
+    net->vnet = true;
+    for (unsigned i = 0; i < qhca_net_queues(net); i++) {
+        peer = qemu_get_subqueue(net->nic, i)->peer;
+        net->vnet &= qemu_has_vnet_hdr(peer) &&
+                     qemu_has_vnet_hdr_len(peer, len);
+    }
+    for (unsigned i = 0; net->vnet && i < qhca_net_queues(net); i++) {
+        peer = qemu_get_subqueue(net->nic, i)->peer;
         qemu_set_vnet_hdr_len(peer, len);
+        qemu_set_offload(peer, 0, 0, 0, 0, 0, 0, 0);
     }
 }
 
@@ -329,7 +300,7 @@ void qhca_dev_net_init(QHCANet *net, DeviceState *dev, NICConf *conf,
                             object_get_typename(OBJECT(dev)), dev->id,
                             &dev->mem_reentrancy_guard, net);
     qemu_format_nic_info_str(qemu_get_queue(net->nic), conf->macaddr.a);
-    qhca_net_use_vnet(net, qemu_get_queue(net->nic)->peer);
+    qhca_net_use_vnet(net);
 }
 
 /* Frames do not wait for a ring until one has been filled. */

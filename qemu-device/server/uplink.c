@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
-#include <linux/virtio_net.h>
 #include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,12 +12,18 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "../engine/wire/wire.h"
+#include "../common/vnet.h"
 #include "at_path.h"
 #include "hca.h"
 #include "uplink.h"
 
 #define TUN "/dev/net/tun"
+
+/* Of Linux 6.16, and most file descriptors of a message. */
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS   83
+#endif
+#define MOST_FDS        253
 
 static bool fail(const char *text, const char *where, const char *why)
 {
@@ -58,7 +63,7 @@ static bool open_dgram(struct uplink *up, char **words)
 static bool open_tap(struct uplink *up, char **words)
 {
     struct ifreq req = { .ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR };
-    int len = sizeof(struct virtio_net_hdr);
+    int len = sizeof(struct qhca_vnet);
 
     up->vnet = true;
     up->fd = open(TUN, O_RDWR | O_CLOEXEC);
@@ -85,6 +90,14 @@ static const struct {
     { "tap", TUN ": ", open_tap, false },
 };
 
+/* Nobody has to send file descriptors; an old kernel cannot refuse them. */
+static void refuse_fds(int fd)
+{
+    int off = 0;
+
+    setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+}
+
 bool net_uplink(struct net *net, const char *text, bool aggregate)
 {
     g_auto(GStrv) words = g_strsplit(text, ":", 3);
@@ -103,6 +116,7 @@ bool net_uplink(struct net *net, const char *text, bool aggregate)
             return fail(text, up->fd < 0 ? kinds[i].where : "",
                         g_strerror(errno));
         }
+        refuse_fds(up->fd);
         up->wanted = true;
         up->in = g_byte_array_new();
         up->out = g_byte_array_new();
@@ -113,10 +127,19 @@ bool net_uplink(struct net *net, const char *text, bool aggregate)
                 "stream:PATH, dgram:LOCAL:REMOTE and tap:NAME are known");
 }
 
+static gpointer close_one(gpointer fd)
+{
+    close(GPOINTER_TO_INT(fd));
+    return NULL;
+}
+
+/* What nobody has read can be file descriptors, whose close() waits. */
 void uplink_close(struct uplink *up)
 {
     if (up->fd >= 0) {
-        close(up->fd);
+        shutdown(up->fd, SHUT_RDWR);
+        g_thread_unref(g_thread_new("close", close_one,
+                                    GINT_TO_POINTER(up->fd)));
         up->fd = -1;
     }
     g_clear_pointer(&up->in, g_byte_array_unref);
@@ -153,7 +176,7 @@ static void count(struct uplink *up, int error)
  * Datagrams and taps take whole frames. Returns why not: a frame that is not
  * taken now waits. @hdr: in front of it, if there is one
  */
-static int put_whole(struct uplink *up, const struct virtio_net_hdr *hdr,
+static int put_whole(struct uplink *up, const struct qhca_vnet *hdr,
                      const uint8_t *frame, size_t len)
 {
     struct iovec iov[] = {
@@ -173,7 +196,7 @@ static int put_whole(struct uplink *up, const struct virtio_net_hdr *hdr,
 
 static void put(struct uplink *up, const uint8_t *frame, size_t len)
 {
-    static const struct virtio_net_hdr complete;
+    static const struct qhca_vnet complete;
     uint32_t head = GUINT32_TO_BE((uint32_t)len);
     int error;
 
@@ -235,13 +258,7 @@ void uplink_send(struct uplink *up, const uint8_t *frame, size_t len)
 bool uplink_send_long(struct uplink *up, const uint8_t *frame, size_t len,
                       const struct qhca_long_frame *how)
 {
-    const struct virtio_net_hdr hdr = {
-        .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
-        .gso_type = how->ipv4 ? VIRTIO_NET_HDR_GSO_TCPV4 :
-                                VIRTIO_NET_HDR_GSO_TCPV6,
-        .hdr_len = how->hdr_len, .gso_size = how->mss,
-        .csum_start = how->csum_start, .csum_offset = how->csum_offset,
-    };
+    const struct qhca_vnet hdr = qhca_vnet_long(how);
     int error;
 
     if (up->fd < 0 || !up->vnet || uplink_is_full(up)) {
@@ -336,46 +353,50 @@ static bool take_frames(struct net *net)
     return true;
 }
 
-/* Add the checksum that a frame lacks. Returns false if its header is wrong. */
-static bool add_checksum(const struct virtio_net_hdr *hdr, uint8_t *frame,
-                         size_t len)
+static void receive_vnet(struct net *net, const uint8_t *buf, size_t len)
 {
-    size_t start = hdr->csum_start, at = start + hdr->csum_offset;
-    uint16_t sum;
+    uint8_t room[QHCA_MAX_FRAME];
+    const uint8_t *frame = qhca_vnet_frame(buf, &len, room);
 
-    if (at + sizeof(sum) > len) {
-        return false;
+    if (frame) {
+        receive_one(net, frame, len);
     }
-    sum = vhca_csum_fold(vhca_csum_add(0, frame + start, len - start));
-    put_be16(frame + at, sum ? sum : 0xffff);
-    return true;
 }
 
 /*
- * A frame behind its header. The kernel was not asked to leave out checksums,
- * but may be by whoever else has the tap.
+ * read(), which would close() the file descriptors that come by a socket, and
+ * wait for that. With them the uplink ends, so they may stay open.
  */
-static void receive_vnet(struct net *net, uint8_t *buf, size_t len)
+static ssize_t take(const struct uplink *up, uint8_t *buf, size_t len)
 {
-    struct virtio_net_hdr hdr;
+    union {
+        char buf[CMSG_SPACE(MOST_FDS * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec iov = { buf, len };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1,
+        .msg_control = control.buf, .msg_controllen = sizeof(control.buf),
+    };
+    ssize_t num;
 
-    if (len < sizeof(hdr)) {
-        return;
+    if (up->vnet) {
+        return read(up->fd, buf, len);
     }
-    memcpy(&hdr, buf, sizeof(hdr));
-    buf += sizeof(hdr);
-    len -= sizeof(hdr);
-    if (!(hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) ||
-        add_checksum(&hdr, buf, len)) {
-        receive_one(net, buf, len);
+    num = recvmsg(up->fd, &msg, MSG_CMSG_CLOEXEC);
+    if (num >= 0 && msg.msg_controllen) {
+        fprintf(stderr, "qhca-server: file descriptors come by the uplink\n");
+        errno = EBADMSG;
+        return -1;
     }
+    return num;
 }
 
 static void receive(struct net *net)
 {
     struct uplink *up = &net->uplink;
     static uint8_t buf[UPLINK_MAX];
-    ssize_t num = read(up->fd, buf, sizeof(buf));
+    ssize_t num = take(up, buf, sizeof(buf));
 
     if (num < 0 && (errno == EAGAIN || errno == ECONNREFUSED)) {
         return;

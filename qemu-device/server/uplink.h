@@ -26,7 +26,7 @@
  * @wanted: there is one, or was
  * @fd: -1 if there is none
  * @stream: each frame is after its length, 4 bytes, big-endian
- * @vnet: each frame is behind a struct virtio_net_hdr
+ * @vnet: each frame is behind a struct qhca_vnet
  * @collected: frames that are to leave as one, or NULL: each leaves alone
  * @error: why the last frame was lost; 0: it was not
  */

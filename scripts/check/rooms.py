@@ -23,6 +23,7 @@ import callgraph
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ENGINE = os.path.join(TOP, 'qemu-device/engine')
 TESTS = os.path.join(TOP, 'qemu-device/tests')
+COMMON = os.path.join(TOP, 'qemu-device/common')
 DRIVER = os.path.join(TOP, 'drivers/net/ethernet/qhca')
 # From the bottom layer up; Documentation/architecture.rst says what each is for.
 ROOMS = ('.', 'wire', 'core', 'shadow', 'faults', 'memory', 'events', 'port', 'congestion',
@@ -78,7 +79,7 @@ def side_doors():
                 continue
             own = (os.path.normpath(os.path.join(start, match[1]))
                    for start in (os.path.dirname(path), TESTS))
-            if not any(o.startswith(TESTS) and os.path.exists(o) for o in own):
+            if not any(o.startswith((TESTS, COMMON)) and os.path.exists(o) for o in own):
                 wrong.append(f'{os.path.relpath(path, TOP)}:{number}: {match[1]} of the '
                              'engine comes by debug.h')
     return wrong

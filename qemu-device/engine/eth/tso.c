@@ -123,14 +123,15 @@ static void fill_header(const struct vhca_tso *t, uint8_t *frame, uint32_t n)
 /*
  * Whether whoever cuts it would do the same as vhca_tso_send(). Left out is
  * what no guest sends, or seldom: the network need not be as careful as the
- * engine. Nor is it asked to have a CWR in the first frame only.
+ * engine. Nor is it asked to have a CWR in the first frame only, or to pad.
  */
 static bool may_be_whole(const struct vhca_tso *t, const struct vhca_cut *cut)
 {
     const uint8_t *ip = t->hdr + t->l3;
     uint32_t len = t->hdr_len - t->l3 + t->len;
 
-    if (t->pieces || cut->num < 2 || cut->num > QHCA_TSO_WHOLE ||
+    if (t->done || cut->num < 2 || cut->num > QHCA_TSO_WHOLE ||
+        MIN_OF(cut->len, cut->last) < ETH_MIN_LEN ||
         t->l3 > ETH_LEN + QHCA_VLAN_ROOM || t->hdr[t->l4 + 13] & TCP_CWR) {
         return false;
     }
@@ -144,9 +145,9 @@ static bool send_whole(struct qhca_engine *e, struct vhca_eth_gather *g)
     struct vhca_tso *t = &g->tso;
     uint8_t *frame = g->data + t->payload - t->hdr_len;
     const struct vhca_cut cut = {
-        .num = MAX_OF((t->len + t->mss - 1) / t->mss, 1u),
-        .len = MAX_OF(t->hdr_len + (uint32_t)t->mss, ETH_MIN_LEN),
-        .last = MAX_OF(t->hdr_len + (t->len - 1) % t->mss + 1, ETH_MIN_LEN),
+        .num = (t->len + t->mss - 1) / t->mss,
+        .len = t->hdr_len + t->mss,
+        .last = t->hdr_len + (t->len - 1) % t->mss + 1,
     };
     const struct qhca_long_frame how = {
         .hdr_len = t->hdr_len, .mss = t->mss, .csum_start = t->l4,

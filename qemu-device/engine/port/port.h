@@ -220,9 +220,9 @@ void vhca_port_walk(struct vhca_snap *s);
 bool vhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
              uint32_t from);
 /*
- * Offer the network a frame that counts as those of @cut. Returns false if it
- * has to be cut: the network does not take it, or not now, or a fault rule is
- * for single frames.
+ * Offer a network that may take such a frame one that counts as those of @cut.
+ * Returns false if it has to be cut: the network does not take it, or not now,
+ * or a fault rule is for single frames.
  */
 bool vhca_tx_long(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   const struct qhca_long_frame *how,

@@ -68,7 +68,6 @@ bool vhca_tx_long(struct qhca_engine *e, const uint8_t *frame, size_t len,
 {
     if (!vhca_running(e) || !vhca_port_up(e) || e->port->tx_blocked ||
         vhca_fifo_used(&e->port->tx) || e->faults->late || e->faults->slow ||
-        !e->ops->send_long ||
         !e->ops->send_long(e->opaque, frame, len, how)) {
         return false;
     }

@@ -9,7 +9,6 @@
  */
 #include <fcntl.h>
 #include <linux/if_tun.h>
-#include <linux/virtio_net.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../common/vnet.h"
 #include "harness/frames.h"
 #include "harness/harness.h"
+#include "harness/tso.h"
 
 #define HEADERS     66u         /* Ethernet, IPv4, TCP with timestamps */
 #define PAYLOAD     65160u      /* 45 segments at an MTU of 1500 */
@@ -74,12 +75,7 @@ static bool write_frame(struct guest *g, const uint8_t *frame, size_t len)
 static bool write_whole(struct guest *g, const uint8_t *frame, size_t len,
                         const struct qhca_long_frame *how)
 {
-    struct virtio_net_hdr h = {
-        .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
-        .gso_type = VIRTIO_NET_HDR_GSO_TCPV4, .hdr_len = how->hdr_len,
-        .gso_size = how->mss, .csum_start = how->csum_start,
-        .csum_offset = how->csum_offset,
-    };
+    struct qhca_vnet h = qhca_vnet_long(how);
     struct iovec iov[] = { { &h, sizeof(h) }, { (void *)frame, len } };
 
     must(writev(*(int *)g->opaque, iov, 2) == (ssize_t)(sizeof(h) + len),
@@ -106,18 +102,9 @@ static uint64_t new_segment(struct guest *g)
     uint8_t *f = guest_ptr(g, at, HEADERS);
 
     guest_fill(g, at, HEADERS + PAYLOAD, 1);
-    memset(f, 0, HEADERS);
+    REQUIRE(tso_headers(f, false, false, 0x10) == HEADERS);
     memcpy(f, mac, 6);
     memcpy(f + 6, test_mac, 6);
-    f[12] = 8;
-    f[14] = 0x45;
-    f[16] = (uint8_t)((HEADERS - 14 + PAYLOAD) >> 8);
-    f[17] = (uint8_t)(HEADERS - 14 + PAYLOAD);
-    f[22] = 64;
-    f[23] = 6;
-    memset(f + 26, 10, 8);
-    f[46] = 8 << 4;
-    f[47] = 0x10;
     return at;
 }
 

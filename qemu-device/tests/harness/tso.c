@@ -25,23 +25,12 @@ static void put16(uint8_t *p, unsigned v)
     p[1] = (uint8_t)v;
 }
 
-struct tso tso_start(bool ipv6, bool tagged)
+size_t tso_headers(uint8_t *f, bool ipv6, bool tagged, unsigned flags)
 {
-    struct tso s = { .g = guest_start(), .ipv6 = ipv6, .flags = TSO_FLAGS };
-    struct geq eq = eq_create(s.g, 1, 6, 0);
-    uint8_t *f, *ip, *tcp;
+    uint8_t *ip = f + (tagged ? 18 : 14), *tcp = ip + (ipv6 ? 40 : 20);
+    size_t len = (size_t)(tcp - f) + 32;
 
-    s.tx = eth_tx_create(s.g, &eq, 6);
-    s.mem = guest_alloc(s.g, 131072, 4096);
-    guest_fill(s.g, s.mem, 131072, 1);
-    port_enable(s.g, test_mac, 0, 1500);
-    s.l3 = tagged ? 18 : 14;
-    s.l4 = s.l3 + (ipv6 ? 40 : 20);
-    s.hdr = s.l4 + 32;
-    f = guest_ptr(s.g, s.mem, s.hdr);
-    ip = f + s.l3;
-    tcp = f + s.l4;
-    memset(f, 0, s.hdr);
+    memset(f, 0, len);
     memset(f, 0x22, 12);
     if (tagged) {
         put16(f + 12, 0x8100);
@@ -58,8 +47,24 @@ struct tso tso_start(bool ipv6, bool tagged)
     put16(tcp + 4, SEQ >> 16);
     put16(tcp + 6, SEQ & 0xffff);
     tcp[12] = 8 << 4;
-    tcp[13] = TSO_FLAGS;
+    tcp[13] = (uint8_t)flags;
     put16(tcp + 16, 0xdead);    /* irrelevant */
+    return len;
+}
+
+struct tso tso_start(bool ipv6, bool tagged)
+{
+    struct tso s = { .g = guest_start(), .ipv6 = ipv6, .flags = TSO_FLAGS };
+    struct geq eq = eq_create(s.g, 1, 6, 0);
+
+    s.tx = eth_tx_create(s.g, &eq, 6);
+    s.mem = guest_alloc(s.g, 131072, 4096);
+    guest_fill(s.g, s.mem, 131072, 1);
+    port_enable(s.g, test_mac, 0, 1500);
+    s.l3 = tagged ? 18 : 14;
+    s.l4 = s.l3 + (ipv6 ? 40 : 20);
+    s.hdr = tso_headers(guest_ptr(s.g, s.mem, TSO_HEADERS), ipv6, tagged,
+                        TSO_FLAGS);
     return s;
 }
 
@@ -96,18 +101,19 @@ static void check_piece(struct tso *s, const struct sent *sent, unsigned i,
     uint32_t off = i * mss, n = payload - off < mss ? payload - off : mss;
     bool last = off + n == payload;
     const uint8_t *ip = sent->data + s->l3 + tag, *tcp = ip + s->l4 - s->l3;
-    size_t len = s->hdr + tag + n;
+    size_t len = s->hdr + tag + n, tcp_len = s->hdr - s->l4;
     unsigned flags = s->flags & ~(last ? 0u : 0x09u) & ~(i ? 0x80u : 0u);
 
     CHECK_EQ(sent->len, len < 60 ? 60 : len);
     CHECK(!memcmp(sent->data, guest_ptr(s->g, s->mem, 12), 12));
-    CHECK(!memcmp(tcp + 32, guest_ptr(s->g, s->mem + s->hdr + off, n), n));
+    CHECK(!memcmp(tcp + tcp_len,
+                  guest_ptr(s->g, s->mem + s->hdr + off, n), n));
     CHECK_EQ(get32(tcp + 4), SEQ + off);
     CHECK_EQ(tcp[13], flags);
     if (s->ipv6) {
-        CHECK_EQ(get16(ip + 4), 32 + n);
+        CHECK_EQ(get16(ip + 4), tcp_len + n);
     } else {
-        CHECK_EQ(get16(ip + 2), 52 + n);
+        CHECK_EQ(get16(ip + 2), 20 + tcp_len + n);
         CHECK_EQ(get16(ip + 4), (IP_ID + i) & 0xffff);
     }
     CHECK(vhca_csum_verify(sent->data, sent->len, s->l3 + tag,

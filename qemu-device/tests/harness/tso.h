@@ -9,6 +9,7 @@
 #include "harness.h"
 
 #define TSO_FLAGS   0x99        /* CWR, ACK, PSH, FIN */
+#define TSO_HEADERS 90u         /* bytes, at most */
 
 /* struct tso - a guest with such a segment in its memory */
 struct tso {
@@ -20,7 +21,12 @@ struct tso {
     unsigned flags;             /* TCP's */
 };
 
-/* Fills memory with headers with 12 bytes of TCP options, then a pattern. */
+/*
+ * Writes the headers of a segment with 12 bytes of TCP options; @flags: TCP's.
+ * Returns their length.
+ */
+size_t tso_headers(uint8_t *f, bool ipv6, bool tagged, unsigned flags);
+/* Fills memory with such headers, then a pattern. */
 struct tso tso_start(bool ipv6, bool tagged);
 /* Returns the first of the two WQEs of the segment. */
 struct qhca_eth_wqe *tso_post(struct tso *s, uint32_t payload, unsigned mss,

@@ -99,6 +99,21 @@ static void not_whole(void)
     sent_cut(&s, 3000, 1400);
 }
 
+/* Who cuts need not pad: on their way inside of a host frames may be short. */
+static void not_whole_short(void)
+{
+    struct tso s = start_long(false, false);
+
+    s.hdr = s.l4 + 20;
+    *(uint8_t *)guest_ptr(s.g, s.mem + s.l4 + 12, 1) = 5 << 4;
+    sent_cut(&s, 2 * 1400 + 5, 1400);
+    sent_cut(&s, 300, 5);
+    tso_post(&s, 2 * 1400 + 6, 1400, 0);
+    eth_tx_ring(&s.tx);
+    tso_check(&s, 2 * 1400 + 6, 1400, 0);
+    CHECK_EQ(offered, 1);
+}
+
 /* The network is offered none but the one that is right. */
 static void whole_refusals(void)
 {
@@ -235,6 +250,7 @@ static const struct test tests[] = {
     { "the network takes segments over IPv6", whole6 },
     { "the network takes segments with a tag", whole_tagged },
     { "what the network is not offered", not_whole },
+    { "frames that have to be padded", not_whole_short },
     { "what cannot be segmented by the network, either", whole_refusals },
     { "a fault rule for frames", not_whole_by_rule },
     { "long frames with the link down", not_whole_down },
