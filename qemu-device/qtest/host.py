@@ -11,8 +11,6 @@ import struct
 import tempfile
 import traceback
 
-from hca import wait_for
-
 LIBC = ctypes.CDLL(None, use_errno=True)
 NEW_MOUNTS, NEW_USERS, NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
 BIND = 4096
@@ -21,7 +19,7 @@ PIDFD_GETFD = 438
 KILL = 9
 
 TUN = "/dev/net/tun"
-IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x2, 0x1000, 0x4000
+IFF_TAP, IFF_MULTI_QUEUE, IFF_NO_PI, IFF_VNET_HDR = 0x2, 0x100, 0x1000, 0x4000
 TUNSETIFF, TUNSETPERSIST, TUNSETOWNER, TUNSETOFFLOAD = (0x400454ca, 0x400454cb, 0x400454cc,
                                                         0x400454d0)
 TUN_F_CSUM, TUN_F_TSO4 = 1, 2
@@ -29,7 +27,8 @@ TUN_F_CSUM, TUN_F_TSO4 = 1, 2
 ADD_BRIDGE, ADD_PORT = 0x89a0, 0x89a2
 GET_FLAGS, SET_FLAGS, SET_ADDR, SET_MASK, SET_MTU, GET_MAC, SET_NEIGHBOUR = (
     0x8913, 0x8914, 0x8916, 0x891c, 0x8922, 0x8927, 0x8955)
-IFF_UP, IFF_RUNNING = 0x1, 0x40
+IFF_UP = 0x1
+ETHTOOL, GET_SEGMENTATION = 0x8946, 0x1e
 RTM_DELLINK = 17
 
 
@@ -141,8 +140,9 @@ def set_offload(pid, offload):
 class Tap:
     """An interface whose other end a program can have: like "ip tuntap add mode tap user"."""
 
-    def __init__(self, name):
-        self.name = name
+    def __init__(self, name, flags=0):
+        """@flags: those of its own"""
+        self.name, self.own = name, IFF_TAP | IFF_NO_PI | flags
         with self.used() as fd:
             fcntl.ioctl(fd, TUNSETPERSIST, 1)
             fcntl.ioctl(fd, TUNSETOWNER, 0)
@@ -155,7 +155,7 @@ class Tap:
         fd = os.open(TUN, os.O_RDWR)
         try:
             fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", self.name.encode(),
-                                                   IFF_TAP | IFF_NO_PI | flags))
+                                                   self.own | flags))
             yield fd
         finally:
             os.close(fd)
@@ -175,11 +175,17 @@ class Tap:
     def up(self, wanted=True):
         self.ioctl(SET_FLAGS, struct.pack("H", self.flags() & ~IFF_UP | wanted * IFF_UP))
 
-    def wait(self):
-        """Once a program has the other end, until the kernel does not drop what it sends: it
-        sees that there is a carrier a little later."""
-        wait_for(lambda: self.flags() & IFF_RUNNING, "carrier")
-        self.up()       # waits for who has just set that flag, and has more to do
+    def restart(self):
+        """Once a program has the other end, let the kernel send: it sees that there is a carrier
+        a little later, and until then drops everything. A start looks at once."""
+        self.up(False)
+        self.up()
+
+    def segmentation(self):
+        """Whether the kernel leaves it to the program."""
+        value = ctypes.create_string_buffer(struct.pack("II", GET_SEGMENTATION, 0), 8)
+        self.ioctl(ETHTOOL, struct.pack("P", ctypes.addressof(value)))
+        return struct.unpack("II", value)[1] != 0
 
     def set_mtu(self, mtu):
         self.ioctl(SET_MTU, struct.pack("I", mtu))

@@ -24,7 +24,7 @@ import roce     # noqa: E402  pylint: disable=wrong-import-position
 
 HOST, GUEST = "10.0.0.1", "10.0.0.2"
 ACK, WRITE_ONLY = 0x11, 0x0a
-ARP, IPV4 = b"\x08\x06", b"\x08\x00"
+ARP, IPV4, OTHER = b"\x08\x06", b"\x08\x00", b"\x88\xb5"
 MTU = 4200
 
 
@@ -45,13 +45,13 @@ def tapped(program, tap, options="", args=()):
     with running(program, props, (*net, *args)) as hca:
         hca.set_port(MAC_BYTES, c.PORT_ENABLE, MTU)
         hca.tap = tap
-        tap.wait()
+        tap.restart()
         yield hca
 
 
-def host(mtu=MTU):
+def host(mtu=MTU, flags=0):
     """A tap with an address."""
-    tap = Tap("tap0")
+    tap = Tap("tap0", flags)
     tap.set_mtu(mtu)
     tap.set_address(HOST)
     tap.up()
@@ -253,6 +253,19 @@ def test_offload(program):
     with tapped(program, tap) as hca, datagrams() as sock:
         tap.add_neighbour(GUEST, MAC_BYTES)
         both_ways(Card(hca), sock)
+
+
+@alone
+def test_short(program):
+    """frames that the host's kernel makes too short for Ethernet are padded"""
+    with tapped(program, host()) as hca, socket.socket(socket.AF_PACKET,
+                                                       socket.SOCK_RAW) as sock:
+        card = Card(hca)
+        sock.bind((hca.tap.name, 0))
+        for size in 14, 15, 59, 60, 61:
+            data = (MAC_BYTES + hca.tap.mac + OTHER).ljust(size, b"x")
+            sock.send(data)
+            equal(card.receive(lambda got: got[12:14] == OTHER), data.ljust(60, b"\0"))
 
 
 @alone

@@ -11,9 +11,12 @@ import tempfile
 import contract as c
 from fixture import MAC_BYTES, equal
 from hca import wait_for
-from host import TUN_F_CSUM, Tap, alone, bridge, set_offload
+from host import (IFF_MULTI_QUEUE, TUN_F_CSUM, TUN_F_TSO4, Tap, alone, bridge, give_up_rights,
+                  set_offload)
 from served import is_server
-from test_tap import (GUEST, HOST, IPV4, Card, both_ways, datagrams, host, ip, roce, tapped)
+from test_life import SLOT_OFF, check_unplugged, plug, root_port
+from test_tap import (GUEST, HOST, IPV4, MTU, Card, both_ways, datagrams, host, ip, roce, tapped,
+                      words)
 
 PEER = bytes.fromhex("525400abcdef")
 IPV6 = b"\x86\xdd"
@@ -128,7 +131,7 @@ def bridged(program, mtu, options="", args=()):
     bridge("bridge", *taps)
     with taps[1].used() as fd, tapped(program, taps[0], options, args) as hca:
         hca.set_port(MAC_BYTES, c.PORT_ENABLE, mtu)
-        taps[1].wait()
+        taps[1].restart()
         card = Card(hca)
         os.write(fd, MAC_BYTES + PEER + b"\x88\xb5" + bytes(46))     # a switch learns from it
         card.receive(lambda data: data[6:12] == PEER)
@@ -181,10 +184,22 @@ def test_down(program):
             sender.send(segment(head), mss, 34)
             equal(hca.counter("eth_tx_pkts") - before, -(-LONG // mss))
             hca.tap.up()
-            hca.tap.wait()
         hca.tap.remove()
         sender.send(segment(head), mss, 34)
         hca.ok(c.CMD_NOP)
+
+
+@alone
+def test_mtu(program):
+    """segments with frames that are longer than the interface's pass, as far as they do whole"""
+    with bridged(program, 1500) as (hca, sender, far):
+        hca.set_port(MAC_BYTES, c.PORT_ENABLE, MTU)
+        head, size = headers(MTU)[0]
+        sender.send(segment(head), size, 34)
+        equal([len(frame) for frame in far.receive(-(-LONG // size))][:2], [MTU + 14] * 2)
+        sender.send(segment(head, size), size, 34)      # one frame
+        sender.send(segment(head, 100), size, 34)
+        equal(len(far.receive(1)[0]), len(head) + 20 + HEADER + 100)
 
 
 @alone
@@ -235,14 +250,16 @@ def test_socket(program):
                 while len(got) < LONG:
                     got += connection.recv(LONG)
                 equal(got, text[at:at + LONG])
-            # The other way frames come complete, and no longer than the MTU.
+            # The other way frames come complete, and no longer than the MTU; as nobody
+            # acknowledges them, the kernel sends some of them again.
             connection.send(text[:4000])
             got = b""
             while len(got) < 4000:
                 data = card.receive(lambda data: data[23:24] == b"\6" and data[47] & PSH or
                                     len(data) > 200)
                 assert len(data) <= 1514 and data[14:] == summed(data[14:])
-                got += data[34 + (data[46] >> 4) * 4:]
+                if struct.unpack_from(">I", data, 38)[0] == (ack + len(got)) & 0xffffffff:
+                    got += data[34 + (data[46] >> 4) * 4:]
             equal(got, text[:4000])
 
 
@@ -276,3 +293,43 @@ def test_unsummed(program):
                     TUN_F_CSUM)
         for size in 1, 2, 3, 100, 1001, 1400:
             both_ways(card, sock, size)
+
+
+@alone
+def test_queues(program):
+    """what the kernel puts in any queue of a tap that has several is received"""
+    for options in ",queues=4", ",queues=4,vnet_hdr=off":
+        tap = host(flags=IFF_MULTI_QUEUE)
+        with tapped(program, tap, options) as hca, contextlib.ExitStack() as stack:
+            tap.add_neighbour(GUEST, MAC_BYTES)
+            card = Card(hca)
+            socks = [stack.enter_context(datagrams()) for _ in range(50)]
+            for sock in socks:          # whose port chooses the queue
+                both_ways(card, sock)
+            texts = {os.urandom(100) for _ in socks}
+            for sock, text in zip(socks, texts):    # more than there is room for
+                sock.sendto(text, (GUEST, 7))
+            for _ in socks:
+                texts.remove(card.receive(lambda data: data[42:] in texts)[42:])
+        tap.remove()
+
+
+@alone
+def test_plugged(program):
+    """devices at a netdev one after the other, each of which gets what it can receive"""
+    tap = host()
+    give_up_rights()
+    with root_port(program, words(program, tap.name)[1]) as (machine, port, slot), \
+            datagrams() as sock:
+        for aggregate in False, True, False:
+            set_offload(machine.get_pid(), TUN_F_CSUM | TUN_F_TSO4)
+            equal(tap.segmentation(), True)
+            hca = plug(machine, port, slot, netdev="net0", aggregate=aggregate)
+            equal(tap.segmentation(), False)
+            hca.set_port(MAC_BYTES, c.PORT_ENABLE, MTU)
+            hca.tap = tap
+            tap.restart()
+            tap.add_neighbour(GUEST, MAC_BYTES)
+            both_ways(Card(hca), sock)
+            port.write(slot, 2, SLOT_OFF)
+            check_unplugged(hca)
