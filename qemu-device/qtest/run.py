@@ -31,7 +31,7 @@ MODULES = ("test_pci", "test_regs", "test_cmd", "test_fatal", "test_life", "test
            "test_migrate", "test_migrate_dm", "test_migrate_odp", "test_migrate_rate",
            "test_doc", "test_manual", "test_tap", "test_tap_long",
            "test_server", "test_server_aggregate", "test_server_fuzz", "test_server_hostile",
-           "test_server_life", "test_server_line",
+           "test_server_life", "test_server_line", "test_server_memory",
            "test_server_sandbox", "test_server_tap")
 
 # What a server does as the device in QEMU does, and what only a server has.
@@ -43,10 +43,11 @@ SERVED = (
     "fatal.table_loop", "rc.send", "rc.write_and_read", "rc.atomic", "rc.local_not_memory",
     "rc.two_devices", "dm.mailbox", "dm.data", "dm.beyond", "faults.property", "faults.seed",
     "faults.commands", "capture.", "trace.", "server.", "server_fuzz.", "server_hostile.",
-    "server_life.", "server_line.", "server_sandbox.", "server_aggregate.", "server_tap.",
+    "server_life.", "server_line.", "server_memory.", "server_sandbox.", "server_aggregate.",
+    "server_tap.",
     "net.transmit", "net.aggregate_transmit", "net.aggregate_off", "tap.",
-    "tap_long.whole", "tap_long.jumbo", "tap_long.down", "tap_long.hostile", "tap_long.socket",
-    "tap_long.unsummed",
+    "tap_long.whole", "tap_long.jumbo", "tap_long.down", "tap_long.mtu", "tap_long.hostile",
+    "tap_long.socket", "tap_long.unsummed",
 )
 
 

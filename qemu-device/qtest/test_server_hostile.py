@@ -168,6 +168,29 @@ def test_long_answer(program):
         assert is_refused(client.read, c.BAR_DB, 0, 1 << 20)
 
 
+def test_shrunk_beyond_limit(program):
+    """memory that is taken away, and is more than the server may have, ends the machine only"""
+    size = 1 << 39
+    with Server(program, "", "") as server, memory(size) as fd, Client(server.paths[1]) as other:
+        hca = machine(server, 0)
+        start([hca])
+        limits = resource.prlimit(server.process.pid, resource.RLIMIT_DATA)
+        with open("/proc/%d/status" % server.process.pid, encoding="ascii") as file:
+            used, = [int(line.split()[1]) << 10 for line in file if line.startswith("VmData")]
+        resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (used + (256 << 20), limits[1]))
+        hca.m.client.share(FAR, size, fd)
+        os.ftruncate(fd, PAGE)
+        port = Port(hca, hca.mac)
+        one, _ = connected(port)
+        length = 3 << 20
+        src, dst = Mr(port, hca.alloc(length // PAGE), length), Mr(port, FAR + size // 2, length)
+        with contextlib.suppress(Gone):
+            one.post(c.WR_RDMA_WRITE, src, length, rdma(dst))
+        wait_for(lambda: not server.connected(), "end")
+        assert "the machine has taken memory away" in server.text(), server.text()
+        other.read(c.BAR_REGS, 0, 4)
+
+
 def lingering():
     """A socket whose last close() waits for a minute."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -196,6 +219,37 @@ def test_slow_close(program):
             client.sock.close()
             other.read(c.BAR_REGS, 0, 4)
             peer.close()
+
+
+def test_many_closes(program):
+    """a machine that gives file descriptors back faster than they can be closed waits for that"""
+    with attack(program) as (server, client, _other):
+        events = [os.eventfd(0) for _ in range(8)]
+        ask = struct.pack("<IIIII", 20, 0x24, MSIX, 0, len(events))
+        for _ in range(10):
+            os.kill(server.process.pid, signal.SIGSTOP)       # all at once
+            for _ in range(60):
+                client.send(SET_IRQS, ask, events)
+            os.kill(server.process.pid, signal.SIGCONT)
+            client.receive(60 * HEAD.size)
+        for fd in events:
+            os.close(fd)
+
+
+def test_stuck_close(program):
+    """a machine whose file descriptors cannot be closed loses its connection after a while"""
+    with attack(program) as (server, client, other):
+        sock, peer = lingering()
+        os.kill(server.process.pid, signal.SIGSTOP)       # its close() has to be the last
+        client.send(GET_INFO, bytes(16), [sock.fileno()])
+        sock.close()
+        for _ in range(50):
+            client.send(GET_INFO, bytes(16), [peer.fileno()] * 8)
+        os.kill(server.process.pid, signal.SIGCONT)
+        wait_for(lambda: not server.connected(), "end")
+        assert "cannot be closed: closing the connection" in server.text(), server.text()
+        other.read(c.BAR_REGS, 0, 4)
+        peer.close()
 
 
 def test_address_space(program):
@@ -261,6 +315,49 @@ def test_many_fds(program):
             clients[0].read(c.BAR_REGS, 0, 4)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextlib.contextmanager
+def without_fds(server):
+    """The server can open nothing more; with less than four sockets it could not even poll."""
+    pid = server.process.pid
+    limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    used = set(map(int, os.listdir("/proc/%d/fd" % pid)))
+    free = min(set(range(len(used) + 1)) - used)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (free, limits[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+
+
+def test_no_fds(program):
+    """connections that cannot be accepted do not make the server busy, and are accepted later"""
+    with Server(program, *4 * [""]) as server, socket.socket(socket.AF_UNIX) as control:
+        with without_fds(server):
+            client = Client(server.paths[0], greet=False)
+            control.connect(server.path("control"))
+            before = cpu_time(server.process.pid)
+            time.sleep(1)
+            assert cpu_time(server.process.pid) - before < 0.2
+        client.greet()
+        client.read(c.BAR_REGS, 0, 4)
+        client.sock.close()
+        assert b"QMP" in control.recv(100)
+
+
+def test_heir_without_fds(program):
+    """nor is anything left to it where the server could not have new memory at once"""
+    with Server(program, ",dm-size=64K", *3 * [""]) as server:
+        client = Client(server.paths[0])
+        _, fds = client.region(c.BAR_DM)
+        with without_fds(server), mmap.mmap(fds[0], 65536) as dm:
+            client.sock.close()
+            wait_for(lambda: "no new memory of the device" in server.text(), "message")
+            with Client(server.paths[0]) as client:
+                client.write(c.BAR_DM, 0, b"new")
+                equal(dm[:3], bytes(3))
+        os.close(fds[0])
 
 
 def test_config_of_heir(program):

@@ -2,6 +2,7 @@
 """How a server begins, what it leaves, and what the next one makes of that."""
 
 import contextlib
+import fcntl
 import os
 import re
 import signal
@@ -19,7 +20,8 @@ from rc import Port, connected
 from served import Server, children, machine, machines
 from test_limits import BAD_BANDWIDTHS, refuses_bandwidths, set_bandwidth, speed
 from test_server import write_works
-from vfio_user import READ, Client
+from test_server_hostile import lingering
+from vfio_user import GET_INFO, READ, Client
 
 
 def refused(program, *words):
@@ -109,6 +111,22 @@ def test_killed_with_machine(program):
         works(server)
 
 
+def ends_well(server, client, end=signal.SIGKILL, also=lambda: None):
+    """A connection ends without an error, in time, with its server."""
+    os.kill(server.process.pid, signal.SIGSTOP)
+    also()
+    for _ in range(50):
+        client.send(READ, struct.pack("<QII", 0, c.BAR_REGS, 4))
+    os.kill(server.process.pid, end)
+    os.kill(server.process.pid, signal.SIGCONT)
+    client.sock.settimeout(10)
+    while client.sock.recv(65536):
+        pass
+    server.process.wait(20)
+    server.watchdog.cancel()
+    server.start()
+
+
 def test_killed_at_work(program):
     """the connections of a server end without an error, whatever it had yet to read"""
     for end in signal.SIGKILL, signal.SIGTERM:
@@ -116,17 +134,66 @@ def test_killed_at_work(program):
                 Client(server.paths[1], greet=False) as other:
             client.read(c.BAR_REGS, 0, 4)
             other.sock.close()
-            os.kill(server.process.pid, signal.SIGSTOP)
-            for _ in range(50):
-                client.send(READ, struct.pack("<QII", 0, c.BAR_REGS, 4))
-            os.kill(server.process.pid, end)
-            os.kill(server.process.pid, signal.SIGCONT)
-            client.sock.settimeout(10)
-            while client.sock.recv(65536):
-                pass
-            server.process.wait(20)
-            server.watchdog.cancel()
-            server.start()
+            ends_well(server, client, end)
+
+
+def test_killed_behind_slow_close(program):
+    """nor does it matter to one what others had yet to read"""
+    with Server(program, "", "", "") as server, contextlib.ExitStack() as stack:
+        first, other, last = [stack.enter_context(Client(path)) for path in server.paths]
+        held = []
+
+        def send():
+            for client in first, last:
+                sock, peer = lingering()
+                client.send(GET_INFO, bytes(16), [sock.fileno()])
+                sock.close()
+                held.append(peer)
+
+        ends_well(server, other, also=send)
+        for peer in held:
+            peer.close()
+
+
+def test_half_closed(program):
+    """connections that a machine ends on its side only do not take the place of another's"""
+    with Server(program, "", "") as server, contextlib.ExitStack() as stack:
+        for _ in range(130):
+            client = stack.enter_context(Client(server.paths[0]))
+            client.sock.shutdown(socket.SHUT_WR)
+            equal(client.sock.recv(1), b"")
+            wait_for(lambda: not server.connected(), "end")
+        with Client(server.paths[1]) as other:
+            ends_well(server, other)
+
+
+def test_few_fds(program):
+    """a server that may raise its limit of file descriptors keeps the connections of all"""
+    with Server(["prlimit", "--nofile=12:4096", program], *12 * [""]) as server, \
+            contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(Client(path)) for path in server.paths]
+        for client in clients:
+            client.read(c.BAR_REGS, 0, 4)
+        ends_well(server, clients[-1])
+
+
+def test_low_limit(program):
+    """a server says that a machine can take what others need"""
+    for limit, enough in (1299, False), (1300, True):
+        with Server(["prlimit", "--nofile=%d" % limit, program], "", "") as server:
+            equal("the limit of file descriptors is 1299: with less than 1300" in server.text(),
+                  not enough)
+
+
+def test_closed_output(program):
+    """what a server has to say does no harm where it has no standard output and error"""
+    for closed in "2>&-", "0<&- 2>&-":
+        shell = 'exec "$@" ' + closed
+        with Server(["sh", "-c", shell, "sh", program], "") as server, \
+                Client(server.paths[0]) as client:
+            flood(client, 5)
+            client.read(c.BAR_REGS, 0, 4)
+            ends_well(server, client)
 
 
 def test_keeper(program):
@@ -205,9 +272,9 @@ def test_race(program):
 def test_locked(program):
     """a directory that somebody else keeps locked holds up no server for long"""
     with tempfile.TemporaryDirectory() as top:
-        holder = subprocess.Popen(["flock", top, "sleep", "60"])
+        holder = os.open(top, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            time.sleep(0.3)
+            fcntl.flock(holder, fcntl.LOCK_EX)
             begin = time.monotonic()
             process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", program, "--socket", top + "/socket"],
@@ -215,8 +282,7 @@ def test_locked(program):
             equal(process.stdout.readline(), b"ready\n")
             assert 0.5 < time.monotonic() - begin < 10
         finally:
-            holder.terminate()
-            holder.wait(10)
+            os.close(holder)
             process.kill()
             process.wait(20)
             process.stdout.close()

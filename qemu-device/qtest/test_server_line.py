@@ -2,7 +2,6 @@
 """Head of line: what is slow or stands still holds up nobody else."""
 
 import contextlib
-import mmap
 import os
 import signal
 import socket
@@ -13,15 +12,12 @@ import time
 import contract as c
 from fixture import equal, start
 from hca import PAGE, wait_for
-from rc import Mr, Port, connected, rdma
+from rc import Port, connected, rdma
 from served import Server, machine, machines
 from test_net import frame, make_queue
-from test_server import memory
 from test_server_hostile import lingering
-from vfio_user import GET_INFO, HEAD, Client
+from vfio_user import Client
 
-SHORT = 0.3         # seconds; without a care it would be 0.7
-FAR = 1 << 40               # where no machine of the tests has memory
 NOBODY = bytes.fromhex("525400999999")
 TOO_LONG = 0.4      # seconds for a WRITE that takes a millisecond; frames wait 100 ms, once
 
@@ -209,6 +205,39 @@ def test_uplink_recovers(program):
         far.close()
 
 
+def send_lingering(far, before):
+    """Send file descriptors whose close() waits until the result is closed; None: the kernel has
+    refused that, as it can since 6.16."""
+    socks, peers = zip(*(lingering() for _ in range(2)))
+    try:
+        for sock in socks:
+            socket.send_fds(far, [before + b"\0\0\0\4"], [sock.fileno()])
+    except PermissionError:
+        for peer in peers:
+            peer.close()
+        peers = None
+    for sock in socks:
+        sock.close()
+    return peers
+
+
+def test_fds_from_uplink(program):
+    """nor does one that sends file descriptors, whose close() waits"""
+    for before in b"", bytes(4):
+        with far_end() as (words, listener), three(program, *words) as (server, _, line):
+            far = listener.accept()[0]
+            os.kill(server.process.pid, signal.SIGSTOP)       # its close() has to be the last
+            peers = send_lingering(far, before)
+            os.kill(server.process.pid, signal.SIGCONT)
+            took = [line.works(b"number %d" % number) for number in range(5)]
+            assert max(took) < TOO_LONG, took
+            equal(server.get("uplink")["connected"], peers is None)
+            equal("file descriptors come by the uplink" in server.text(), peers is not None)
+            far.close()
+            for peer in peers or ():
+                peer.close()
+
+
 def test_no_loss_between_ports(program):
     """frames to a machine that takes them all, in its own time, are not lost"""
     with three(program) as (server, hcas, _):
@@ -352,82 +381,3 @@ def test_kept_address(program):
         line.works()
         equal(server.get("port")["sent"], 0)
         far.close()
-
-
-def used_memory(hca, fd, size, num):
-    """Hand over the same memory @num times, and have the server touch all of it."""
-    port = Port(hca, hca.mac, 3)
-    one, _ = connected(port)
-    areas = []
-    for number in range(num):
-        hca.m.client.share(FAR + number * size, size, fd)
-        areas.append(Mr(port, FAR + number * size, size))
-    for src, dst in zip(areas[::2], areas[1::2]):
-        one.post(c.WR_RDMA_WRITE, src, size, rdma(dst))
-        wait_for(one.cq.poll, "completion", 30)
-
-
-def test_memory_of_one_that_goes(program):
-    """a machine that goes, with much memory in use, does not hold up others"""
-    size, num = 256 << 20, 24           # of the same memory, each with its page tables
-    with three(program) as (server, hcas, line), memory(size) as fd:
-        used_memory(hcas[2], fd, size, num)
-        line.works()
-        hcas[2].m.close()
-        took = [line.works()]
-        while server.connected("hca2"):
-            took.append(line.works())
-        assert max(took) < SHORT, max(took)
-
-
-def cpu_of_loop(server):
-    """Nanoseconds of CPU time that the server's loop has had."""
-    with open("/proc/%d/schedstat" % server.process.pid, encoding="ascii") as file:
-        return int(file.read().split()[0])
-
-
-def test_device_memory_of_one_that_goes(program):
-    """nor does one with much memory of the device"""
-    size = 512 << 20
-    with three(program, properties=("", "", ",dm-size=512M")) as (server, hcas, line):
-        _, fds = hcas[2].m.client.region(c.BAR_DM)
-        touch(fds[0], size)
-        os.close(fds[0])
-        before = cpu_of_loop(server)
-        hcas[2].m.close()
-        wait_for(lambda: not server.connected("hca2"), "end")
-        line.works()
-        took = cpu_of_loop(server) - before
-        assert took < 15e6, took        # to free it takes 30 ms
-        equal(machine(server, 2).m.client.read(c.BAR_DM, 0, 1), bytes(1))
-
-
-def touch(fd, size):
-    with mmap.mmap(fd, size) as mem:
-        for page in range(0, size, PAGE):
-            mem[page] = 1
-
-
-def test_memory_behind_slow_close(program):
-    """nor does one that gives memory back while its file descriptors cannot be closed"""
-    size, num = 256 << 20, 8
-    ask = struct.pack("<IIII", 16, 0, 0, 0)
-    with three(program) as (server, hcas, line), memory(size) as fd:
-        client = hcas[2].m.client
-        used_memory(hcas[2], fd, size, num)
-        sock, peer = lingering()
-        os.kill(server.process.pid, signal.SIGSTOP)       # its close() has to be the last
-        client.send(GET_INFO, ask, [sock.fileno()])
-        sock.close()
-        for _ in range(10):
-            client.send(GET_INFO, ask, [fd] * 8)
-        os.kill(server.process.pid, signal.SIGCONT)
-        for _ in range(11):
-            client.receive(HEAD.size + len(ask))
-        before = cpu_of_loop(server)
-        for number in range(num):
-            client.unshare(FAR + number * size, size)
-        took = cpu_of_loop(server) - before
-        line.works()
-        peer.close()
-        assert took < 15e6, took

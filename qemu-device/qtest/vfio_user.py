@@ -31,8 +31,11 @@ class Client:
         self.sock.connect(path)
         self.number = 0
         if greet:
-            self.ask(VERSION, struct.pack("<HH", 0, 1) +
-                     b'{"capabilities":{"max_msg_fds":8}}\0')
+            self.greet()
+
+    def greet(self):
+        self.ask(VERSION, struct.pack("<HH", 0, 1) + b'{"capabilities":{"max_msg_fds":8}}\0')
+        self.ask(GET_INFO, struct.pack("<IIII", 16, 0, 0, 0))   # answered when it is "connected"
 
     def __enter__(self):
         return self

@@ -33,8 +33,15 @@
 #define MOST_UNREAD     65536
 /* File descriptors that wait to be closed. */
 #define MOST_CLOSING    256
-/* With so much that waits, memory is not unmapped later, but at once. */
+/*
+ * Memory that waits to be unmapped: one for each mapping, and for each 4 GiB,
+ * for there may be as much as there is address space. With more the machine
+ * waits, too.
+ */
 #define MOST_UNMAPPING  64
+#define UNMAP_SHIFT     32
+/* Bytes to unmap at once, while nobody else can map any. */
+#define UNMAP_STEP      (32u << 20)
 /* Messages for one machine before the others have a turn. */
 #define MESSAGES        64
 
@@ -57,6 +64,21 @@ struct rest {
     size_t len;
 };
 
+/* Where the first step is not possible, as in huge pages, it is the last. */
+static void unmap(uint8_t *at, size_t len)
+{
+    for (size_t off = 0; off < len; off += UNMAP_STEP) {
+        madvise(at + off, MIN(UNMAP_STEP, len - off), MADV_DONTNEED);
+    }
+    munmap(at, len);
+}
+
+/* How much of MOST_CLOSING or MOST_UNMAPPING it is. */
+static int weight_of(const struct rest *rest)
+{
+    return 1 + (int)(rest->len >> UNMAP_SHIFT);
+}
+
 static void end_one(struct rest *rest, int *left)
 {
     /* Also for ThreadSanitizer, which does not know the locks of the pool. */
@@ -64,10 +86,10 @@ static void end_one(struct rest *rest, int *left)
     if (rest->fd >= 0) {
         close(rest->fd);
     } else {
-        munmap(rest->at, rest->len);
+        unmap(rest->at, rest->len);
     }
+    g_atomic_int_add(left, -weight_of(rest));
     g_free(rest);
-    g_atomic_int_add(left, -1);
 }
 
 static void close_one(gpointer rest, gpointer opaque)
@@ -95,7 +117,7 @@ static void end_later(struct hca *hca, struct rest rest)
         *pool = g_thread_pool_new(fd ? close_one : unmap_one, hca, 1, FALSE,
                                   NULL);
     }
-    g_atomic_int_inc(fd ? &hca->closing : &hca->unmapping);
+    g_atomic_int_add(fd ? &hca->closing : &hca->unmapping, weight_of(&rest));
     g_thread_pool_push(*pool, copy, NULL);
 }
 
@@ -106,14 +128,7 @@ void hca_close_fd(vfu_ctx_t *vfu, int fd)
 
 void hca_unmap(vfu_ctx_t *vfu, void *at, size_t len)
 {
-    struct hca *hca = vfu_get_private(vfu);
-
-    /* Memory that a machine has hundreds of times takes address space. */
-    if (g_atomic_int_get(&hca->unmapping) > MOST_UNMAPPING) {
-        munmap(at, len);
-    } else {
-        end_later(hca, (struct rest) { -1, at, len });
-    }
+    end_later(vfu_get_private(vfu), (struct rest) { -1, at, len });
 }
 
 bool hca_is_ending(struct hca *hca)
@@ -144,6 +159,8 @@ static void connected(struct hca *hca)
         hca_log(hca, "a machine is connected");
     } else if (hca->error != EAGAIN) {
         hca_log(hca, "a connection failed: %s", g_strerror(hca->error));
+        /* One that cannot be accepted is still there. */
+        hca->look = hca_now() + PARTIAL_LOOK_NS;
     }
 }
 
@@ -193,16 +210,44 @@ static bool has_arrived(int fd, const struct vfio_user_header *head)
     return !ioctl(fd, FIONREAD, &queued) && (uint32_t)queued >= head->msg_size;
 }
 
+/* Give the machine a while. Returns true after it has lost its connection. */
+static bool is_over(struct hca *hca, uint64_t now, const char *why)
+{
+    if (!hca->partial) {
+        hca->partial = now + PARTIAL_NS;
+    } else if (now >= hca->partial) {
+        hca_hang_up(hca, why);
+        return true;
+    }
+    hca->look = now + PARTIAL_LOOK_NS;
+    return false;
+}
+
 /*
  * Whether a message, or the end of the connection, can be processed now. If
- * not, the machine has a while to send the rest, or to read its answers.
+ * not, the machine has a while to send the rest, or to read its answers, or
+ * what it has given back is being closed or unmapped.
  */
 static bool is_ready(struct hca *hca, uint64_t now)
 {
     int fd = vfu_get_poll_fd(hca->vfu);
     struct vfio_user_header head;
-    ssize_t len = recv(fd, &head, sizeof(head), MSG_PEEK | MSG_DONTWAIT);
+    ssize_t len;
 
+    if (g_atomic_int_get(&hca->unmapping) > MOST_UNMAPPING) {
+        hca->partial = 0;
+        hca->look = now + PARTIAL_LOOK_NS;
+        return false;
+    }
+    if (!hca->bad && g_atomic_int_get(&hca->closing) > MOST_CLOSING) {
+        return is_over(hca, now,
+                       "file descriptors of the machine cannot be closed");
+    }
+    len = recv(fd, &head, sizeof(head), MSG_PEEK | MSG_DONTWAIT);
+    if (len == 0) {
+        /* The keeper has it, too; the machine is to see that this is all. */
+        shutdown(fd, SHUT_RDWR);
+    }
     if (len <= 0 || hca->bad) {
         return len >= 0 || errno != EAGAIN;
     }
@@ -214,14 +259,7 @@ static bool is_ready(struct hca *hca, uint64_t now)
         hca->partial = hca->look = 0;
         return true;
     }
-    if (!hca->partial) {
-        hca->partial = now + PARTIAL_NS;
-    } else if (now >= hca->partial) {
-        hca_hang_up(hca, "the machine does not go on with a message");
-        return true;
-    }
-    hca->look = now + PARTIAL_LOOK_NS;
-    return false;
+    return is_over(hca, now, "the machine does not go on with a message");
 }
 
 void hca_poll(const struct hca *hca, struct pollfd *fd)
@@ -237,7 +275,7 @@ void hca_input(struct hca *hca)
 {
     if (hca->attaching) {
         connected(hca);
-    } else if (!hca->attached && hca_is_ending(hca)) {
+    } else if (!hca->attached && (hca_is_ending(hca) || !hca_renew_dm(hca))) {
         hca->look = hca_now() + PARTIAL_LOOK_NS;    /* for the next machine */
     } else if (!hca->attached) {
         hca->attaching = g_thread_new("attach", attach, hca);
@@ -253,9 +291,6 @@ uint64_t hca_watch(struct hca *hca, uint64_t now)
 {
     if (hca->memory.lost) {
         hca_hang_up(hca, "the machine has taken memory away");
-    }
-    if (g_atomic_int_get(&hca->closing) > MOST_CLOSING) {
-        hca_hang_up(hca, "file descriptors of the machine cannot be closed");
     }
     if (hca->look && now >= hca->look) {
         hca->look = 0;

@@ -12,6 +12,8 @@
 #include "property.h"
 
 #define LONGEST_COMMAND (1u << 16)
+/* One that cannot be accepted, as there are too many files, is still there. */
+#define RETRY_NS        10000000u
 
 /* struct client - a connection: @pending bytes of a command have come so far */
 struct client {
@@ -20,8 +22,10 @@ struct client {
     size_t pending;
 };
 
+/* @retry: when to accept a connection again, after one that failed; or 0 */
 struct control {
     int listener;
+    uint64_t retry;
     struct client client[CONTROL_CLIENTS];
     struct hca **hca;
     unsigned num;
@@ -238,12 +242,22 @@ static void meet(struct control *c)
     }
     if (fd >= 0) {
         close(fd);
+    } else {
+        c->retry = hca_now() + RETRY_NS;
     }
+}
+
+uint64_t control_watch(struct control *c, uint64_t now)
+{
+    if (now >= c->retry) {
+        c->retry = 0;
+    }
+    return c->retry ? c->retry : UINT64_MAX;
 }
 
 unsigned control_poll(const struct control *c, struct pollfd *fds)
 {
-    fds[0] = (struct pollfd) { c->listener, POLLIN, 0 };
+    fds[0] = (struct pollfd) { c->retry ? -1 : c->listener, POLLIN, 0 };
     for (unsigned i = 0; i < CONTROL_CLIENTS; i++) {
         fds[1 + i] = (struct pollfd) { c->client[i].fd, POLLIN, 0 };
     }

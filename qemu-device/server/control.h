@@ -23,6 +23,8 @@ struct control *control_new(const char *path, struct hca **hca, unsigned num);
 void control_free(struct control *c);
 /* Fill in what there is to poll; returns how many. */
 unsigned control_poll(const struct control *c, struct pollfd *fds);
+/* Returns when to call it, and control_poll(), again, as hca_work(). */
+uint64_t control_watch(struct control *c, uint64_t now);
 /* Serve the file descriptors that control_poll() has filled in. */
 void control_input(struct control *c, const struct pollfd *fds);
 

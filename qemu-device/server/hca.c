@@ -225,32 +225,33 @@ static int hca_new_dm(const struct hca *hca)
     return fd;
 }
 
-/*
- * A machine that is gone may still have the memory mapped. If not, what it has
- * touched is freed with the last mapping, which takes a while.
- */
-static void hca_renew_dm(struct hca *hca)
+bool hca_renew_dm(struct hca *hca)
 {
-    int fd = hca_new_dm(hca);
     uint8_t *old = hca->dm, *dm = MAP_FAILED;
+    int fd;
 
+    if (!hca->dm_used) {
+        return true;
+    }
+    fd = hca_new_dm(hca);
     if (fd >= 0) {
         dm = mmap(NULL, hca->props.dm_size, PROT_READ | PROT_WRITE, MAP_SHARED,
                   fd, 0);
     }
     if (dm != MAP_FAILED && dup3(fd, hca->dm_fd, O_CLOEXEC) >= 0) {
         hca->dm = dm;
+        hca->dm_used = false;
         hca_unmap(hca->vfu, old, hca->props.dm_size);
     } else {
         hca_log(hca, "no new memory of the device: %s", g_strerror(errno));
         if (dm != MAP_FAILED) {
             munmap(dm, hca->props.dm_size);
         }
-        memset(hca->dm, 0, hca->props.dm_size);
     }
     if (fd >= 0) {
         close(fd);
     }
+    return !hca->dm_used;
 }
 
 void hca_forget(struct hca *hca)
@@ -269,9 +270,8 @@ void hca_reset(struct hca *hca, bool lost)
         hca->todo &= ~(unsigned)HCA_TODO_REMOVE;
         hca->memory.lost = false;
         hca_pci_power_on(hca);
-        if (hca->dm && hca->attached) {
-            hca_renew_dm(hca);
-        }
+        hca->dm_used |= hca->dm && hca->attached;
+        hca_renew_dm(hca);
     }
 }
 

@@ -47,7 +47,7 @@ struct hca_messages {
  * @attaching: a thread that waits for the first message of a connection, and
  *             reports by @attach_fd, with @error
  * @closer: a thread for close(), which has @closing yet to do
- * @unmapper: a thread for munmap(), which has @unmapping yet to do
+ * @unmapper: a thread for munmap(), which has so much @unmapping yet to do
  * @partial: a message has begun to arrive, and has to be there by this time
  * @look: when to look for the rest of it; 0: the socket is polled
  * @deadline: of qhca_engine_tick(), in nanoseconds of CLOCK_MONOTONIC
@@ -57,6 +57,7 @@ struct hca_messages {
  * @awake: the guest relies on that the server looks for them
  * @messages: those of hca_log(), and those of hca_note()
  * @dm: memory of the device that the machine can map, or NULL
+ * @dm_used: a machine that is gone had it
  */
 struct hca {
     char *name, *socket;
@@ -80,6 +81,7 @@ struct hca {
     struct memory memory;
     uint8_t *dm;
     int dm_fd;
+    bool dm_used;
     GRand *rand;
     struct port port;
 };
@@ -111,6 +113,13 @@ void hca_send_irqs(struct hca *hca);
 void hca_forget(struct hca *hca);
 /* As after power-on; @lost: the machine is gone. */
 void hca_reset(struct hca *hca, bool lost);
+/*
+ * Have new memory of the device if a machine that is gone may still have the
+ * old one mapped: the next machine is not to meet it there. Of the old one,
+ * what has been touched is freed with the last mapping, which takes a while.
+ * Returns false if that has to be tried again.
+ */
+bool hca_renew_dm(struct hca *hca);
 /* log.c: print a message about the HCA to standard error. */
 void hca_log(struct hca *hca, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

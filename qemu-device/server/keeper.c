@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca server: what is left of connections when the server is gone. */
 #include <errno.h>
+#include <glib.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,8 +18,11 @@
 
 static int keeper = -1;
 
-/* A message is one byte, and a file descriptor; -1: there are no more. */
-static int receive(int from)
+/*
+ * A message is one byte, and a file descriptor: @fd, or -1 if this process can
+ * have no more of them. Returns false if there are no more messages.
+ */
+static bool receive(int from, int *fd)
 {
     union {
         char buf[CMSG_SPACE(sizeof(int))];
@@ -30,17 +34,21 @@ static int receive(int from)
         .msg_iov = &iov, .msg_iovlen = 1,
         .msg_control = control.buf, .msg_controllen = sizeof(control.buf),
     };
-    int fd = -1;
 
-    if (recvmsg(from, &msg, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&msg)) {
-        memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+    *fd = -1;
+    if (recvmsg(from, &msg, MSG_CMSG_CLOEXEC) != 1) {
+        return false;
     }
-    return fd;
+    if (CMSG_FIRSTHDR(&msg)) {
+        memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(*fd));
+    }
+    return true;
 }
 
 /* The other end reads what was sent to it, and that this is all. */
-static void finish(int fd)
+static gpointer finish(gpointer opaque)
 {
+    int fd = GPOINTER_TO_INT(opaque);
     char buf[65536];
     ssize_t num;
 
@@ -49,6 +57,23 @@ static void finish(int fd)
         num = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
     } while (num > 0);
     close(fd);
+    return NULL;
+}
+
+/*
+ * What is left in a connection can be file descriptors that a machine has sent
+ * and whose close() waits; that is for nobody else to wait for.
+ */
+static void finish_all(const struct pollfd *fds, unsigned num)
+{
+    GThread *threads[KEEPER_MAX];
+
+    for (unsigned i = 0; i < num; i++) {
+        threads[i] = g_thread_new("finish", finish, GINT_TO_POINTER(fds[i].fd));
+    }
+    for (unsigned i = 0; i < num; i++) {
+        g_thread_join(threads[i]);
+    }
 }
 
 static void keep(int from)
@@ -57,10 +82,15 @@ static void keep(int from)
     unsigned num = 1, left;
     int fd;
 
-    do {
+    for (;;) {
         if (poll(fds, num, -1) < 0 && errno != EINTR) {
             return;
         }
+        fd = -1;
+        if (fds[0].revents && !receive(from, &fd)) {
+            break;
+        }
+        /* The server has these, too, and does not end with this close(). */
         left = 1;
         for (unsigned i = 1; i < num; i++) {
             if (fds[i].revents) {
@@ -70,16 +100,13 @@ static void keep(int from)
             }
         }
         num = left;
-        fd = fds[0].revents ? receive(from) : from;
-        if (fd >= 0 && fd != from && num < 1 + KEEPER_MAX) {
+        if (fd >= 0 && num < 1 + KEEPER_MAX) {
             fds[num++] = (struct pollfd) { fd, 0, 0 };
-        } else if (fd >= 0 && fd != from) {
+        } else if (fd >= 0) {
             close(fd);
         }
-    } while (fd >= 0);
-    while (--num) {
-        finish(fds[num].fd);
     }
+    finish_all(fds + 1, num - 1);
 }
 
 /* The server's end is the keeper's; a signal is for the server. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca server: its command line and its loop. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@
 #include "sandbox.h"
 
 #define MAX_FDS     (NET_MAX_PORTS + 2 + CONTROL_FDS)
+/* So many a machine can make the server have; others come with a message. */
+#define MACHINE_FDS 650
 
 /* Rounds of work for all HCAs before there is a look at input. */
 #define WORK_ROUNDS 16
@@ -40,6 +43,19 @@ struct server {
     uint64_t settled;           /* what was rung before rest() is visible */
 };
 
+/* Messages are not to end in whatever is opened next: sockets above all. */
+static void open_standard(void)
+{
+    int fd;
+
+    do {
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 static int open_signals(void)
 {
     sigset_t set;
@@ -53,14 +69,24 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-/* Each machine needs many: its memory, interrupts, connection. */
-static void allow_fds(void)
+/*
+ * Each machine needs many: its memory, interrupts, connection. What a machine
+ * sends beyond the limit the kernel closes, and the server waits for that.
+ */
+static void allow_fds(unsigned machines)
 {
+    const rlim_t most = (rlim_t)machines * MACHINE_FDS;
     struct rlimit limit;
 
-    if (!getrlimit(RLIMIT_NOFILE, &limit)) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
+    if (getrlimit(RLIMIT_NOFILE, &limit)) {
+        return;
+    }
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max < most) {
+        fprintf(stderr, "qhca-server: the limit of file descriptors is %llu: "
+                "with less than %llu a machine can hold up others\n",
+                (unsigned long long)limit.rlim_max, (unsigned long long)most);
     }
 }
 
@@ -93,6 +119,7 @@ static uint64_t work(struct server *s)
 
     do {
         next = net_uplink_watch(s->net, hca_now());
+        next = MIN(next, control_watch(s->control, hca_now()));
         again = false;
         for (unsigned i = 0; i < s->num; i++) {
             at = hca_work(s->hca[i]);
@@ -247,13 +274,14 @@ int main(int argc, char **argv)
     int notify;
     bool ok;
 
+    open_standard();
     if (!options_parse(&options, argc, argv)) {
         return 2;
     }
+    allow_fds(options.num);
     if (!keeper_start()) {
         return 1;
     }
-    allow_fds();
     server.signals = open_signals();
     notify = notify_open();
     ok = start(&server, &options) && sandbox_enter();

@@ -88,15 +88,33 @@ uint8_t *memory_find(struct memory *m, uint64_t addr, size_t len, bool write)
     return len <= ram->len - off ? ram->at + off : NULL;
 }
 
+/* Bytes of memory to replace at once, if possible. */
+#define PIECE   (2u << 20)
+
 static struct memory *watched[MEMORY_WATCHED];
 static unsigned num_watched;
 
-/* Put zeroes in place of @ram; only system calls are allowed in a handler. */
-static bool replace(const struct ram *ram)
+static bool put_zeroes(uint8_t *at, size_t len)
 {
-    return mmap(ram->whole, ram->whole_len, PROT_READ | PROT_WRITE,
+    return mmap(at, len, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
                 0) != MAP_FAILED;
+}
+
+/*
+ * Put zeroes in place of @ram around @off; only system calls are allowed in a
+ * handler. Of all of it a host that promises no more memory than it has
+ * (vm.overcommit_memory) would have none, but huge pages may be larger.
+ */
+static bool replace(const struct ram *ram, size_t off)
+{
+    uint8_t *whole = ram->whole;
+    size_t left;
+
+    off -= off % PIECE;
+    left = ram->whole_len - off;
+    return put_zeroes(whole + off, left < PIECE ? left : PIECE) ||
+           put_zeroes(whole, ram->whole_len);
 }
 
 /*
@@ -113,9 +131,9 @@ static void survive(int signo, siginfo_t *info, void *context)
 
         for (unsigned j = 0; j < m->num; j++) {
             const struct ram *ram = &m->ram[j];
+            size_t off = (size_t)(at - (uint8_t *)ram->whole);
 
-            if ((size_t)(at - (uint8_t *)ram->whole) < ram->whole_len &&
-                replace(ram)) {
+            if (off < ram->whole_len && replace(ram, off)) {
                 m->lost = true;
                 return;
             }

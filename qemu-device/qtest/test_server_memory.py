@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Memory that a machine gives back holds up nobody else, however much it is."""
+
+import mmap
+import os
+import signal
+import struct
+
+import contract as c
+from fixture import equal
+from hca import PAGE, wait_for
+from rc import Mr, Port, connected, rdma
+from served import machine
+from test_server import memory
+from test_server_hostile import FAR, lingering
+from test_server_line import three
+from vfio_user import DMA_MAP, DMA_UNMAP, GET_INFO, HEAD
+
+SHORT = 0.3         # seconds; without a care it would be 0.7
+
+
+def used_memory(hca, fd, size, num):
+    """Hand over the same memory @num times, and have the server touch all of it."""
+    port = Port(hca, hca.mac, 3)
+    one, _ = connected(port)
+    areas = []
+    for number in range(num):
+        hca.m.client.share(FAR + number * size, size, fd)
+        areas.append(Mr(port, FAR + number * size, size))
+    for src, dst in zip(areas[::2], areas[1::2]):
+        one.post(c.WR_RDMA_WRITE, src, size, rdma(dst))
+        wait_for(one.cq.poll, "completion", 30)
+
+
+def test_memory_of_one_that_goes(program):
+    """a machine that goes, with much memory in use, does not hold up others"""
+    size, num = 256 << 20, 24           # of the same memory, each with its page tables
+    with three(program) as (server, hcas, line), memory(size) as fd:
+        used_memory(hcas[2], fd, size, num)
+        line.works()
+        hcas[2].m.close()
+        took = [line.works()]
+        while server.connected("hca2"):
+            took.append(line.works())
+        assert max(took) < SHORT, max(took)
+
+
+def cpu_of_loop(server):
+    """Nanoseconds of CPU time that the server's loop has had."""
+    with open("/proc/%d/schedstat" % server.process.pid, encoding="ascii") as file:
+        return int(file.read().split()[0])
+
+
+def test_device_memory_of_one_that_goes(program):
+    """a machine that goes, with much memory of the device, does not hold up others, either"""
+    size = 512 << 20
+    with three(program, properties=("", "", ",dm-size=512M")) as (server, hcas, line):
+        _, fds = hcas[2].m.client.region(c.BAR_DM)
+        touch(fds[0], size)
+        os.close(fds[0])
+        before = cpu_of_loop(server)
+        hcas[2].m.close()
+        wait_for(lambda: not server.connected("hca2"), "end")
+        line.works()
+        took = cpu_of_loop(server) - before
+        assert took < 15e6, took        # to free it takes 30 ms
+        equal(machine(server, 2).m.client.read(c.BAR_DM, 0, 1), bytes(1))
+
+
+def touch(fd, size):
+    with mmap.mmap(fd, size) as mem:
+        for page in range(0, size, PAGE):
+            mem[page] = 1
+
+
+def test_memory_behind_slow_close(program):
+    """nor does one that gives memory back while its file descriptors cannot be closed"""
+    size, num = 256 << 20, 8
+    ask = struct.pack("<IIII", 16, 0, 0, 0)
+    with three(program) as (server, hcas, line), memory(size) as fd:
+        client = hcas[2].m.client
+        used_memory(hcas[2], fd, size, num)
+        sock, peer = lingering()
+        os.kill(server.process.pid, signal.SIGSTOP)       # its close() has to be the last
+        client.send(GET_INFO, ask, [sock.fileno()])
+        sock.close()
+        for _ in range(10):
+            client.send(GET_INFO, ask, [fd] * 8)
+        os.kill(server.process.pid, signal.SIGCONT)
+        for _ in range(11):
+            client.receive(HEAD.size + len(ask))
+        before = cpu_of_loop(server)
+        for number in range(num):
+            client.unshare(FAR + number * size, size)
+        took = cpu_of_loop(server) - before
+        line.works()
+        peer.close()
+        assert took < 15e6, took
+
+
+def test_memory_behind_much_memory(program):
+    """nor does one that gives back more pieces of memory than can wait"""
+    size, num = 256 << 20, 16
+    with three(program) as (server, hcas, line), memory(size) as fd:
+        client = hcas[2].m.client
+        used_memory(hcas[2], fd, size, num)
+        pieces = [FAR + number * size for number in range(num)]
+        before = cpu_of_loop(server)
+        for base in pieces[:num // 2]:
+            client.unshare(base, size)
+        for _ in range(10):
+            for _ in range(8):
+                client.send(DMA_MAP, struct.pack("<IIQQQ", 32, 3, 0, 2 * FAR, PAGE), [fd])
+                client.send(DMA_UNMAP, struct.pack("<IIQQ", 24, 0, 2 * FAR, PAGE))
+            client.receive(8 * (2 * HEAD.size + 24))
+        for base in pieces[num // 2:]:
+            client.unshare(base, size)
+        took = cpu_of_loop(server) - before
+        line.works()
+        assert took < 12e6, took        # to unmap half of it takes 30 ms
