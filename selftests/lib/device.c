@@ -164,41 +164,6 @@ struct ibv_sge buf_sge(const struct buf *b, size_t off, uint32_t len)
 	};
 }
 
-/* Returns a byte that depends on its position, but not with the period of a page. */
-static uint8_t pattern(size_t i, uint32_t seed)
-{
-	return (uint8_t)((i + seed) * 2654435761u >> 13);
-}
-
-void fill(void *p, size_t len, uint32_t seed)
-{
-	uint8_t *b = p;
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		b[i] = pattern(i, seed);
-}
-
-ssize_t find_bad(const void *p, size_t len, uint32_t seed)
-{
-	const uint8_t *b = p;
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		if (b[i] != pattern(i, seed))
-			return i;
-	return -1;
-}
-
-void check_fill(const void *p, size_t len, uint32_t seed, const char *what)
-{
-	ssize_t bad = find_bad(p, len, seed);
-
-	if (bad >= 0)
-		FAIL("%s: byte %zd of %zu is %#x, not %#x", what, bad, len,
-		     ((const uint8_t *)p)[bad], pattern(bad, seed));
-}
-
 /* Directories of the counters of the port, and of the device. */
 #define PORT_COUNTERS	"ports/1/hw_counters"
 #define DEVICE_COUNTERS	"hw_counters"

@@ -137,8 +137,9 @@ static const struct {
 			   "tx prob=1% corrupt=icrc", false },
 	{ "receiver not ready", "rx opcode=rc.send_only nth=50 nak=rnr", false },
 	{ "link flaps", "rx opcode=rc.send_only nth=200 link-down=20ms", false },
-	{ "peer does not answer", "rx opcode=rc.acknowledge after=100 times=8 drop;"
-				  "tx after=200 times=8 drop", true },
+	/* Four times a window: all that is sent before a connection ends. */
+	{ "peer does not answer", "rx opcode=rc.acknowledge after=100 times=64 drop;"
+				  "tx after=200 times=64 drop", true },
 	{ "remote errors", "rx opcode=rc.send_only nth=70 nak=rem_op_err", true },
 	{ "invalid requests", "rx opcode=rc.send_only nth=90 nak=inv_req", true },
 	{ "sends fail", "cqe opcode=send nth=60 fail=general_err", true },

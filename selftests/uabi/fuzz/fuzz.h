@@ -147,7 +147,7 @@ struct method {
 	const char *name;
 	uint32_t weight;
 	bool refused;			/* the device does not support it */
-	uint8_t also[4];		/* errors of the core that only this method has */
+	uint8_t also[5];		/* errors of the core that only this method has */
 	bool ioctl, ex;
 	uint16_t cmd;			/* command, or method of the ioctl */
 	uint16_t object;
@@ -170,7 +170,7 @@ struct method {
 	.cmd = UVERBS_METHOD_##method_
 #define NOTHING		char[0]
 /* The GID does not exist, or no host answers for the address. */
-#define NO_ADDRESS	{ ENODATA, ETIMEDOUT, ENETUNREACH, EHOSTUNREACH }
+#define NO_ADDRESS	{ ENODATA, ETIMEDOUT, ENETUNREACH, EHOSTUNREACH, ENODEV }
 
 /* The tables of the files below, combined. */
 size_t num_methods(void);
@@ -180,7 +180,10 @@ void any_call(void);
 /* Replaces the file of @ctx by one with a new context. Returns false if there are no more. */
 bool reopen(int ctx);
 
-/* Add an attribute: input, a 64-bit number, output, a handle or descriptor. */
+/*
+ * Add an attribute: input, a 64-bit number, output, a handle or descriptor. Input of more than 8
+ * bytes is not copied, and has to be there until the call.
+ */
 void attr_in(struct call *c, uint16_t id, const void *data, uint16_t len);
 void attr_number(struct call *c, uint16_t id, uint64_t number);
 void *attr_out(struct call *c, uint16_t id, uint16_t len);

@@ -32,7 +32,7 @@ static bool fill_create_shadow(struct call *c)
 	};
 
 	c->made.ring[0].mem = (void *)(uintptr_t)req.addr;
-	attr_in(c, QHCA_ATTR_CREATE_SHADOW_REQ, &req, sizeof(req));
+	attr_in(c, QHCA_ATTR_CREATE_SHADOW_REQ, memcpy(c->in, &req, sizeof(req)), sizeof(req));
 	return true;
 }
 
