@@ -55,6 +55,17 @@ iperf_to()
 	[ "${figure%%[. ]*}" -gt 0 ]
 }
 
+# bursts COUNT SIZE: of as many long pings as a kernel answers at once. Of 9000 bytes its
+# socket for that has room for 8, and what it does not send is no loss of the network; in
+# a flood there are more when a machine waits for a CPU.
+bursts()
+{
+	local i
+	for ((i = 0; i < $1; i++)); do
+		answered ping -q -n -l 7 -c 7 -s "$2" -M "do" -W 5 "$QHCA_PEER" || return 1
+	done
+}
+
 # Frames that came in several buffers.
 scattered() { ethtool -S "$QHCA_IF" | awk '/_scattered:/ { n += $2 } END { print n }'; }
 
@@ -63,9 +74,9 @@ jumbo()
 {
 	local size before out
 	before=$(scattered)
-	answered ping -q -f -n -c 500 -s 8972 -M "do" -W 5 "$QHCA_PEER" || return 1
+	bursts 72 8972 || return 1
 	echo "$(($(scattered) - before)) of them in several buffers"
-	[ $(($(scattered) - before)) -ge 500 ] || return 1
+	[ $(($(scattered) - before)) -ge $((72 * 7)) ] || return 1
 	for size in 4053 4054 4055 4056 8149 8150 8151 8152; do
 		out=$(answered ping -q -n -c 3 -i 0.01 -s $size -M "do" -p a5 -W 5 "$QHCA_PEER") || return 1
 		! grep 'wrong data' <<<"$out" || return 1
@@ -288,14 +299,14 @@ hostile()
 
 exec 3>&1
 sysctl -qw "net.ipv6.conf.$QHCA_IF.disable_ipv6=1"
-client "flood ping, MTU 4200" flood 500 4000
+client "many pings, MTU 4200" bursts 72 4000
 client "ping of 60000 bytes" big
 serve iperf3 -s -1
 client "iperf3, b sends" iperf
 serve iperf3 -s -1
 client "iperf3, a sends" iperf -R
 ip link set dev "$QHCA_IF" mtu 9000
-client "MTU 9000: flood ping, frames in several buffers" jumbo
+client "MTU 9000: many pings, frames in several buffers" jumbo
 serve iperf3 -s -1
 client "MTU 9000: iperf3, b sends" iperf
 serve iperf3 -s -1
