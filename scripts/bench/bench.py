@@ -91,7 +91,8 @@ def measure(opts):
         machines.run(results, tables.TWO, plan.headline_two() + sweeps)
     if 'server' in opts.only:
         one, two = tables.SERVED.values()
-        machines.run(results, one, plan.headline_one(), tables.NVME[:2])
+        sweeps = () if opts.quick else plan.control()
+        machines.run(results, one, plan.headline_one() + sweeps, tables.NVME[:2])
         machines.run(results, two, plan.headline_two())
     return results
 

@@ -241,7 +241,7 @@ class Steps(unittest.TestCase):
         subjects = {(where, m.name, step.subject) for where, measurements in (
             (tables.ONE, plan.headline_one() + plan.sweeps_one()),
             (tables.TWO, plan.headline_two() + plan.sweeps_two()),
-            (tables.SERVED[tables.ONE], plan.headline_one()),
+            (tables.SERVED[tables.ONE], plan.headline_one() + plan.control()),
             (tables.SERVED[tables.TWO], plan.headline_two()))
             for m in measurements for step in m.steps}
         for row in tables.ROWS + tables.MORE:

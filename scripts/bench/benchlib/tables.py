@@ -87,16 +87,22 @@ ROWS = IN_QEMU + tuple(
 
 LATENCIES = {ONE: ('write', 'read', 'read-events', 'send', 'send-events'), TWO: ('write', 'send')}
 
-# The rest of what is no plot, and has no target.
+# Objects and connections. That of a server, too, whose commands are messages.
+CONTROL = tuple(
+    Row(title, where, measurement, measurement, x, 'qhca', 'rxe', target=1.5)
+    for where in (ONE, SERVED[ONE]) for title, measurement, x in (
+        ('connections, RDMA CM', 'connections', 1),
+        ('QPs, created to destroyed', 'life', 1),
+        ('MRs of 4 KiB', 'registration', 4096),
+        ('MRs of 1 MiB', 'registration', 1 << 20)))
+
+# The rest of what is no plot; it has no target but those.
 MORE = (
+    *CONTROL,
     *(Row(', '.join([name.partition('-')[0].upper() + ' 8 B', *name.split('-')[1:], series]), where,
           f'lat-{name}', series, 8, 'qhca', 'rxe', less=True)
       for where, names in LATENCIES.items() for name in names
       for series in ('p50', 'p99', 'p99.9')),
-    Row('connections, RDMA CM', ONE, 'connections', 'connections', 1, 'qhca', 'rxe'),
-    Row('QPs, created to destroyed', ONE, 'life', 'life', 1, 'qhca', 'rxe'),
-    Row('MRs of 4 KiB', ONE, 'registration', 'registration', 4096, 'qhca', 'rxe'),
-    Row('MRs of 1 MiB', ONE, 'registration', 'registration', 1 << 20, 'qhca', 'rxe'),
     Row('NVMe 64 KiB', ONE, 'nvme-tcp', 'bandwidth', 65536, 'qhca', 'tcp'),
     Row('NVMe 64 KiB', ONE, 'nvme-limits', 'bandwidth', 65536, 'qhca', 'loop'),
     Row('NVMe 64 KiB', ONE, 'nvme-limits', 'bandwidth', 65536, 'qhca', 'ram'),
@@ -107,6 +113,7 @@ MORE = (
     Row('doorbells that do nothing', ONE, 'sizes', 'doorbell', 1, 'machine'),
 )
 
+BOTH = ('qhca', 'rxe')
 # Before the measurements: the disks of fio.
 NVME = tuple(Step(device, device, 'nvme') for device in ('qhca', 'rxe', 'tcp', 'loop'))
 
@@ -168,22 +175,28 @@ class Tables:
             f' -U{" -e" if name.endswith("-events") else ""}'), rounds)
             for name in LATENCIES[where])
 
-    def sweeps_one(self):
-        both, few, fewer = ('qhca', 'rxe'), min(5, self.rounds), min(3, self.rounds)
+    def sweep(self, name, rounds):
+        """A kselftest that measures, for both devices."""
+        return Measurement(name, tuple(self.bench(device, f'{name}:') for device in BOTH), rounds)
 
-        def bench(name, what, rounds):
-            return Measurement(name, tuple(self.bench(device, what) for device in both), rounds)
-
-        limits = self.bench('qhca', 'limit: -t doorbell', subject='machine')
+    def control(self):
+        few = min(5, self.rounds)
         connections = f'cmtime -c {max(5, 200 // self.brief)}'
-        sizes = bench('sizes', 'sizes:', few)
+        return (
+            self.sweep('registration', few), self.sweep('life', few),
+            Measurement('connections', tuple(Step(d, d, connections) for d in BOTH), few),
+        )
+
+    def sweeps_one(self):
+        few, fewer = min(5, self.rounds), min(3, self.rounds)
+        limits = self.bench('qhca', 'limit: -t doorbell', subject='machine')
+        sizes = self.sweep('sizes', few)
         seconds = max(1, 2 // self.brief)
         return (
             Measurement('sizes', (*sizes.steps, limits), few),
-            bench('qps', 'qps:', fewer), bench('mrs', 'mrs:', fewer), bench('sges', 'sges:', few),
-            bench('registration', 'registration:', few), bench('life', 'life:', few),
+            self.sweep('qps', fewer), self.sweep('mrs', fewer), self.sweep('sges', few),
+            *self.control(),
             *self.latencies(ONE, few, {'qhca': 5000, 'rxe': 2000}),
-            Measurement('connections', tuple(Step(d, d, connections) for d in both), few),
             Measurement('nvme-tcp', self.fio('64k', ('qhca', 'tcp')), few),
             Measurement('nvme-limits', self.fio('64k', ('qhca', 'loop', 'ram')), few),
             Measurement('nvme-4k', self.fio('4k', ('qhca', 'rxe', 'tcp')), few),
