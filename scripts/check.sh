@@ -65,6 +65,9 @@ part()
 	nice=${NICE[$(row "$1" 2)]:-}
 	# Fails if this process is nicer already.
 	[ -z "$nice" ] || renice -n "$nice" $BASHPID >/dev/null 2>&1 || true
+	# What this process and those it has waited for took of the CPUs.
+	# shellcheck disable=SC2064 # now
+	trap "times >'$RUN/$1.times'" EXIT
 	"${command[@]}"
 }
 
@@ -93,11 +96,19 @@ reap()
 	ended "$name" $rc
 }
 
+# cpu_seconds NAME: 0 if it was killed.
+cpu_seconds()
+{
+	touch "$RUN/$1.times"
+	awk '{ for (i = 1; i <= NF; i++) { split($i, t, /[ms]/); s += 60 * t[1] + t[2] } }
+		END { printf "%d", s }' "$RUN/$1.times"
+}
+
 # ended NAME STATUS
 ended()
 {
 	local name=$1
-	echo "$name $2 $((SECONDS - SINCE[$name]))" >>"$RUN/parts"
+	echo "$name $2 $((SECONDS - SINCE[$name])) $(cpu_seconds "$name")" >>"$RUN/parts"
 	[ -n "$ALONE" ] || cat "$RUN/$name.log"
 	log "$("$QHCA_TOP/scripts/check/results.py" "$RUN" part "$name")" \
 		"${PART_OF[*]:+(running: ${PART_OF[*]})}"

@@ -101,13 +101,23 @@ make_final()
 	rm -rf "$tmp" "$out"
 	mkdir -p "$tmp"
 	find "$TREE/src" -name '*.ko' -exec cp -t "$tmp" {} +
+	strip_modules "$tmp"
 	publish "$tmp" "$out"
+}
+
+# A guest unpacks them each time it starts: 0.8 MB rather than 48. Those in $TREE are whole.
+strip_modules()
+{
+	local module
+	for module in "$1"/*.ko; do
+		"${place[@]}" strip --strip-debug "$($source_dir "$module")"
+	done
 }
 
 stage=$(mktemp -d "$QHCA_CACHE/tmp/modules.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 stage_sources "$stage"
-out=$QHCA_CACHE/modules-$(hash_text "$base_key" "$(hash_tree "$stage")")
+out=$QHCA_CACHE/modules-$(hash_text "$base_key" stripped "$(hash_tree "$stage")")
 if [ -n "$show" ] || ! have "$out"; then
 	with_lock "modules-$base_key" make_final "$stage" "$out"
 fi

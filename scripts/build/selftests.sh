@@ -32,13 +32,16 @@ make_final()
 	mkdir -p "$tmp"
 	run_step "selftests" in_buildroot make -j "$(nproc)" -C "$(br_path "$TREE/selftests")" \
 		CFLAGS='-O2 -g -Werror' all install INSTALL_PATH="$(br_path "$tmp")"
+	# A guest unpacks them each time it starts. Those in $TREE have their debug information.
+	in_buildroot find "$(br_path "$tmp")" -type f ! -name '*.sh' ! -name '*.list' \
+		-exec strip --strip-debug {} +
 	publish "$tmp" "$out"
 }
 
 stage=$(mktemp -d "$QHCA_CACHE/tmp/selftests.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 rsync -rp --exclude='.*' --exclude='*.o' --exclude=/selftests/guest "$QHCA_TOP/selftests" "$QHCA_TOP/include" "$stage/"
-out=$QHCA_CACHE/selftests-$(hash_text "$base_key" "$(hash_tree "$stage")")
+out=$QHCA_CACHE/selftests-$(hash_text "$base_key" stripped "$(hash_tree "$stage")")
 have "$out" || with_lock "selftests-$base_key" make_final "$stage" "$out"
 cache_trim selftests 6
 echo "$out"

@@ -22,11 +22,15 @@ rxe-wire       | pair | check full       | rxe      | wire --nic-b virtio --link
 rxe-loss       | pair | check full       | rxe      | machines 2 --nic-b virtio --loss 1 -- pair-rdma.sh loss
 rxe-odp        | pair | full             | rxe      | machines 2 --kernel 7 --nic-b virtio -- pair-rdma.sh odp
 mcast          | pair | check full       | pair     | mcast
+taps           | pair | full             | pair     | taps
 incast         | pair | full             | pair     | incast
+life           | one  | check full       |          | life
 kselftest      | one  | check full       | guest    | one_guest 2400 --device-arg guest-faults=on -- kselftest
+engine         | one  | check full       |          | engine check V=1
+server         | one  | check full       | server   | server
 consumers      | one  | check full       |          | consumers_alone
 hostile        | one  | check full       | variants | hostile
-life           | one  | check full       |          | life
+kernel         | one  | check full       | guest    | one_guest 1200 -- eth kverbs soak
 rails          | one  | check full       |          | rails 1200 --hcas 2
 disorder       | one  | full             | variants | disorder
 rails-8        | one  | full             | variants | rails 1800 --hcas 8 --smp 4 --mem 4G
@@ -37,12 +41,9 @@ vm             | one  | full             | launcher | check_vm options
 lab            | pair | full             | launcher | check_vm lab
 tour           | one  | full             |          | tour
 snapshot       | one  | full             | variants | one_guest 1200 -- snapshot
-engine         | one  | check full       |          | engine check V=1
 pyverbs        | one  | check full       | guest    | one_guest 1200 -- tools cm pyverbs
-kernel         | one  | check full       | guest    | one_guest 1200 -- eth kverbs soak
 matrix         | one  | check full       | guest    | one_guest 2400 -- matrix
 mw2a           | one  | check full       | variants | one_guest 1200 --device-arg mw2a=on --device-arg guest-faults=on --env MW_TYPE_2A=1 -- kselftest mw mw_race inval stress
-server         | one  | check full       | server   | server
 server-guest   | one  | full             | server   | server_guest
 server-pair    | pair | full             | server   | machines 2 --mortal-server -- pair-rdma.sh perf ipv6 place cm killed
 server-fuzz    | one  | full             | server   | server_fuzz
@@ -404,6 +405,15 @@ mcast()
 		link=bridge:br0 WHERE=("${BRIDGED[@]}")
 	fi
 	machines 3 --link $link -- net-mcast.sh
+}
+
+# Two machines whose network cards leave segments of TCP to the host's kernel.
+taps()
+{
+	local rc=0 WHERE=("${BRIDGED[@]}")
+	machines 2 --link bridge:br0 -- pair.sh || rc=$?
+	machines 2 --link bridge:br0 -- pair-rdma.sh perf || rc=$?
+	return $rc
 }
 
 # Two send to one through a hub that has no room for it, with and without pauses.

@@ -7,8 +7,8 @@
                                        the totals; exit status 1 if something failed
 
 DIR is what scripts/check.sh leaves in the cache: PART.log is the output of a part,
-`parts` has a line "PART STATUS SECONDS" for each that has ended, `plan` the names of
-those that should run. A part fails as a whole if it did not run, printed no totals or
+`parts` has a line "PART STATUS SECONDS CPU-SECONDS" for each that has ended, `plan` the
+names of those that should run. A part fails as a whole if it did not run, printed no totals or
 others than those of its results, or did not run what it announced (a line
 "# plan GROUP: NAME…").
 
@@ -77,9 +77,9 @@ class Report:
 class Part(Report):
     """One part; a status of None is that of a part that has not run."""
 
-    def __init__(self, directory, name, status, seconds):
+    def __init__(self, directory, name, status, seconds, cpu):
         super().__init__(name, seconds)
-        self.status = status
+        self.status, self.cpu = status, cpu
         path = os.path.join(directory, f'{name}.log')
         if os.path.exists(path):
             with open(path, encoding='utf-8', errors='replace') as file:
@@ -117,13 +117,17 @@ def text_of(count):
     return ', '.join(f'{n} {kind}' for n, kind in zip(count, KINDS))
 
 
+def line_of(part):
+    return f'{part.name}: {text_of(part.count())}, {part.seconds} s, {part.cpu} s of CPU'
+
+
 def load(directory, only=None):
     """All parts of the run, or one, in the order in which they have ended."""
     ended = [line.split() for line in lines_of(directory, 'parts')]
-    names = [name for name, _, _ in ended]
-    ended += [(name, None, 0) for name in lines_of(directory, 'plan') if name not in names]
-    return [Part(directory, name, status and int(status), int(seconds))
-            for name, status, seconds in ended if only in (None, name)]
+    names = [line[0] for line in ended]
+    ended += [(name, None, 0, 0) for name in lines_of(directory, 'plan') if name not in names]
+    return [Part(directory, name, status and int(status), int(seconds), int(cpu))
+            for name, status, seconds, cpu in ended if only in (None, name)]
 
 
 def lines_of(directory, name):
@@ -137,7 +141,7 @@ def lines_of(directory, name):
 def write_tap(directory, parts):
     lines = ['TAP version 13']
     for part in parts:
-        lines.append(f'# {part.name}: {text_of(part.count())}, {part.seconds} s')
+        lines.append(f'# {line_of(part)}')
         lines += [result.tap(part.name) for result in part.results]
     lines.append(f'1..{sum(len(part.results) for part in parts)}')
     with open(os.path.join(directory, 'results.tap'), 'w', encoding='utf-8') as file:
@@ -189,7 +193,7 @@ def main():
     parts = load(args.directory, args.name)
     if args.what == 'part':
         part = parts[0]
-        print(f'{part.name}: {text_of(part.count())}, {part.seconds} s')
+        print(line_of(part))
         return 1 if part.count()[1] else 0
     write_tap(args.directory, parts)
     if args.junit:

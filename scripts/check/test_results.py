@@ -22,7 +22,7 @@ class Results(unittest.TestCase):
     def part(self, text, status=0):
         """One part that has printed text: what its failures say, and the counts."""
         self.write('p.log', text)
-        self.write('parts', f'p {status} 7\n')
+        self.write('parts', f'p {status} 7 11\n')
         part = results.load(self.directory.name)[0]
         return [r.reason or r.name for r in part.results if r.kind == 'failed'], part.count()
 
@@ -88,7 +88,9 @@ class Results(unittest.TestCase):
             'not ok q: the part as a whole # it has not run', '1 passed, 2 failed, 0 skipped'])
         self.assertEqual(end.returncode, 1)
         with open(os.path.join(self.directory.name, 'results.tap'), encoding='utf-8') as file:
-            self.assertIn('ok - p: x: z\n', file.readlines())
+            lines = file.readlines()
+        self.assertIn('ok - p: x: z\n', lines)
+        self.assertIn('# p: 1 passed, 1 failed, 0 skipped, 7 s, 11 s of CPU\n', lines)
         suites = ET.parse(junit).getroot()
         self.assertEqual([(s.get('name'), s.get('tests'), s.get('failures')) for s in suites],
                          [('p', '2', '1'), ('q', '1', '1')])
