@@ -32,7 +32,7 @@ OPTIONS=(
 	--target-list=x86_64-softmmu --without-default-features
 	--enable-system --enable-tcg --enable-kvm --enable-slirp
 	--enable-virtfs --enable-attr --enable-tools --enable-seccomp
-	--enable-fdt=system --enable-trace-backends=log
+	--enable-fdt=system --enable-trace-backends=log --enable-malloc-trim
 	--enable-werror --disable-install-blobs
 )
 TARGETS=(qemu-system-x86_64 qemu-img)
