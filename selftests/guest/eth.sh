@@ -259,6 +259,23 @@ small_rings()
 	same "overruns" "$before" "$after" && flood 50 500
 }
 
+# Frames that wait in the stack while the device is reset leave afterwards, although nobody sends
+# another one: both senders wait for room in their sockets.
+waiting()
+{
+	local pid rc=0
+	ethtool -G "$QHCA_IF" rx 1024 tx 64 || return 1
+	timeout 20 python3 /opt/qhca/guest/frames.py blast "$QHCA_IF" 4 &
+	pid=$!
+	for _ in {1..10}; do
+		sleep 0.2
+		device_reset || rc=1
+	done
+	wait $pid || { tc -s qdisc show dev "$QHCA_IF" | grep backlog; rc=1; }
+	ethtool -G "$QHCA_IF" rx 1024 tx 512 || rc=1
+	return $rc
+}
+
 PKTGEN=/proc/net/pktgen
 CROWD=20000	# frames of pktgen
 
@@ -396,6 +413,7 @@ eth_card()
 	eth_rules
 	eth_stats
 	expect "eth/as many frames as go through the smallest rings" small_rings
+	expect "eth/frames that wait leave after a reset" waiting
 	expect "eth/pktgen, two tags and pings through the smallest rings" crowd
 	expect "eth/buffers of MTU 9000 are pages" memory
 	eth_moderation

@@ -20,6 +20,7 @@
 """
 
 import collections
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -57,7 +58,8 @@ def send(interface, address, count):
 
 
 def blast(interface, seconds):
-    for _ in range(os.cpu_count()):
+    cpus = os.cpu_count()               # not all of them may be there later
+    for _ in range(cpus):
         if os.fork():
             continue
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
@@ -67,9 +69,10 @@ def blast(interface, seconds):
             end = time.monotonic() + float(seconds)
             while time.monotonic() < end:
                 for _ in range(100):
-                    sock.send(frame)
+                    with contextlib.suppress(OSError):      # the interface is down
+                        sock.send(frame)
         os._exit(0)
-    for _ in range(os.cpu_count()):
+    for _ in range(cpus):
         os.wait()
 
 

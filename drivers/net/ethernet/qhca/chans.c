@@ -183,7 +183,8 @@ int qhca_chans_start(struct qhca_chans *chans)
 	ret = qhca_port_set(chans->nic, true);
 	if (ret)
 		goto err_silence;
-	netif_tx_start_all_queues(chans->nic->netdev);
+	/* Frames may wait. netif_device_attach() would wake only queues that are stopped. */
+	netif_tx_wake_all_queues(chans->nic->netdev);
 	return 0;
 
 err_silence:
