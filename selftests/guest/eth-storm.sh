@@ -92,6 +92,22 @@ storm_hangs()
 	done 2>/dev/null
 }
 
+# storm_over PID…: loops end; one that does not is not waited for.
+storm_over()
+{
+	local pid rc=0
+	for pid; do
+		if until_true 60 gone "$pid"; then
+			wait "$pid"
+		else
+			echo "a loop hangs"
+			storm_hangs
+			rc=1
+		fi
+	done
+	return $rc
+}
+
 # What it was like before.
 storm_end()
 {
@@ -149,10 +165,7 @@ storm()
 	done
 	sleep "$STORM"
 	rm -f $STORM_ON
-	for n in "${pids[@]}"; do
-		until_true 60 gone "$n" || { echo "a loop hangs"; storm_hangs; rc=1; }
-	done
-	wait "${pids[@]}"
+	storm_over "${pids[@]}" || rc=1
 	storm_end || { echo "it does not take its settings back"; rc=1; }
 	same complaints "$(storm_complaints)" "$before" || rc=1
 	until_true 10 flood 100 500 && flood 200 1400 || rc=1
@@ -187,10 +200,7 @@ unplugged()
 		sleep "0.$((RANDOM % 10))"
 		life_plug || { echo "it is not plugged in again"; rc=1; }
 		rm -f $STORM_ON
-		for way in "${pids[@]}"; do
-			until_true 60 gone "$way" || { echo "a loop hangs"; rc=1; }
-		done
-		wait "${pids[@]}"
+		storm_over "${pids[@]}" || rc=1
 		pids=()
 		if ! { life_back && storm_end && until_true 20 flood 100 500; }; then
 			echo "no way back"
