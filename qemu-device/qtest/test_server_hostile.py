@@ -17,7 +17,7 @@ from machine import RAM_SIZE
 from rc import Mr, Port, connected, rdma
 from served import Server, cpu_time, machine, machines
 from test_server import is_refused, memory
-from vfio_user import (CONFIG, GET_INFO, HEAD, MSIX, READ, SET_IRQS, Client, Gone, Refused)
+from vfio_user import (CONFIG, GET_INFO, HEAD, INFO, MSIX, READ, SET_IRQS, Client, Gone, Refused)
 
 FAR = 1 << 40               # where no machine of the tests has memory
 TRIGGER = 0x20              # SET_IRQS: send the messages
@@ -134,7 +134,7 @@ def test_full_eventfd(program):
 
 def test_lost_fds(program):
     """file descriptors of messages that are wrong or not complete are closed"""
-    ask = HEAD.pack(1, GET_INFO, 32, 0, 0) + struct.pack("<IIII", 16, 0, 0, 0)
+    ask = HEAD.pack(1, GET_INFO, 32, 0, 0) + INFO
     with Server(program, "") as server:
         before = num_fds(server)
         for data, num in ((ask, 40), (ask[:8], 8), (ask, 40)):
@@ -206,7 +206,7 @@ def lingering():
 
 def test_slow_close(program):
     """a file descriptor whose close() waits does not make the server wait"""
-    ask = HEAD.pack(1, GET_INFO, 32, 0, 0) + struct.pack("<IIII", 16, 0, 0, 0)
+    ask = HEAD.pack(1, GET_INFO, 32, 0, 0) + INFO
     for first, data in ((b"", ask), (b"", ask[:8]), (ask[:16], ask[16:])):
         with attack(program) as (server, client, other):
             sock, peer = lingering()

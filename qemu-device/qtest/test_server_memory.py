@@ -14,7 +14,7 @@ from served import machine
 from test_server import memory
 from test_server_hostile import FAR, lingering
 from test_server_line import three
-from vfio_user import DMA_MAP, DMA_UNMAP, GET_INFO, HEAD
+from vfio_user import DMA_MAP, DMA_UNMAP, GET_INFO, HEAD, INFO
 
 SHORT = 0.3         # seconds; without a care it would be 0.7
 
@@ -76,19 +76,18 @@ def touch(fd, size):
 def test_memory_behind_slow_close(program):
     """nor does one that gives memory back while its file descriptors cannot be closed"""
     size, num = 256 << 20, 8
-    ask = struct.pack("<IIII", 16, 0, 0, 0)
     with three(program) as (server, hcas, line), memory(size) as fd:
         client = hcas[2].m.client
         used_memory(hcas[2], fd, size, num)
         sock, peer = lingering()
         os.kill(server.process.pid, signal.SIGSTOP)       # its close() has to be the last
-        client.send(GET_INFO, ask, [sock.fileno()])
+        client.send(GET_INFO, INFO, [sock.fileno()])
         sock.close()
         for _ in range(10):
-            client.send(GET_INFO, ask, [fd] * 8)
+            client.send(GET_INFO, INFO, [fd] * 8)
         os.kill(server.process.pid, signal.SIGCONT)
         for _ in range(11):
-            client.receive(HEAD.size + len(ask))
+            client.receive(HEAD.size + len(INFO))
         before = cpu_of_loop(server)
         for number in range(num):
             client.unshare(FAR + number * size, size)
