@@ -41,9 +41,9 @@ def frame(number, dst=MAC_BYTES, src=PEER, size=100):
     return head.ljust(size, b"\x5a")
 
 
-def make_queue(hca, direction):
-    cq = hca.create_cq(hca.create_eq(vector=1))
-    queue = hca.create_ethq(cq, direction, RING_LOG)
+def make_queue(hca, direction, log_size=RING_LOG):
+    cq = hca.create_cq(hca.create_eq(vector=1), max(log_size, 4))
+    queue = hca.create_ethq(cq, direction, log_size)
     return cq, queue
 
 

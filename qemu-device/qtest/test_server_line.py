@@ -61,9 +61,9 @@ class Line:
 class Flood:
     """Frames from @hca to @mac, as many as it gets rid of."""
 
-    def __init__(self, hca, mac, size=100, source=None):
+    def __init__(self, hca, mac, size=100, source=None, log_size=3):
         self.hca, self.size = hca, size
-        self.cq, self.tx = make_queue(hca, c.ETH_TX)
+        self.cq, self.tx = make_queue(hca, c.ETH_TX, log_size)
         self.buf = hca.alloc()
         hca.m.write(self.buf, frame(0, mac, source or hca.mac, size))
 
@@ -238,27 +238,50 @@ def test_fds_from_uplink(program):
                 peer.close()
 
 
+class Sink:
+    """A receiver that takes all that is there when it looks."""
+
+    def __init__(self, hca):
+        self.cq, self.rx = make_queue(hca, c.ETH_RX, 6)
+        self.hca, self.buf = hca, hca.alloc()
+
+    def look(self):
+        while self.cq.poll():
+            pass
+        while self.rx.pi - self.cq.ci < 1 << self.rx.log_size:
+            self.rx.post(self.buf, PAGE)
+        self.rx.ring_doorbell()
+        self.hca.reg("STATUS")          # is answered after that
+
+
+def burst(server, sink, flood):
+    """Fill the ring, the switch's queue and the sender's ring, and then take all. Returns how many
+    frames were lost, and the seconds it took."""
+    lost, full = flood.tx.pi - sink.cq.ci, flood.tx.pi + (1 << sink.rx.log_size) + 256
+    begin = time.monotonic()
+    sink.look()
+    while flood.more() < full:
+        pass
+    while sum(map(server.get("port", "hca2").get, ("received", "dropped"))) < flood.tx.pi:
+        sink.look()
+    took = time.monotonic() - begin
+    sink.look()
+    return flood.tx.pi - sink.cq.ci - lost, took
+
+
 def test_no_loss_between_ports(program):
     """frames to a machine that takes them all, in its own time, are not lost"""
     with three(program) as (server, hcas, _):
-        cq, rx = make_queue(hcas[2], c.ETH_RX)
-        buf = hcas[2].alloc()
-        flood = Flood(hcas[0], hcas[2].mac)
-        got = 0
-        end = time.monotonic() + 1
-        while time.monotonic() < end or cq.poll():
-            for _ in range((1 << rx.log_size) - (rx.pi - cq.ci)):
-                rx.post(buf, PAGE)
-            rx.ring_doorbell()
-            while cq.poll():
-                got += 1
-            if time.monotonic() < end:
-                flood.more()
-        wait_for(lambda: not flood.cq.poll() and flood.cq.ci == flood.tx.pi, "end of sending")
-        equal(server.get("port", "hca2")["dropped"], 0)
-        equal(server.get("port", "hca0")["sent"], server.get("port", "hca2")["received"])
+        sink, flood = Sink(hcas[2]), Flood(hcas[0], hcas[2].mac, log_size=6)
+        judged, end = 0, time.monotonic() + 60
+        while judged < 5:
+            assert time.monotonic() < end, f"{judged} bursts in time"
+            lost, took = burst(server, sink, flood)
+            # Frames wait 10 ms for a buffer; this or the server may have been without a CPU.
+            if took < 0.01:
+                equal(lost, 0)
+                judged += 1
         equal(server.get("uplink"), None)
-        assert got > 100, got
 
 
 def test_four_machines(program):
