@@ -283,7 +283,7 @@ static void kv_ring_add(struct kv *kv, struct kv_end *e, u64 id)
 
 static void kv_ring_next(struct kv *kv, struct ib_cq *cq, u64 id)
 {
-	unsigned long end = jiffies + HZ;
+	unsigned long end = jiffies + KV_WAIT;
 	struct ib_wc wc;
 
 	while (!ib_poll_cq(cq, 1, &wc))

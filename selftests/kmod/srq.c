@@ -212,19 +212,19 @@ static void kv_resize(struct kv *kv)
 /* struct kv_busy - a thread that posts to an SRQ, and sends to it, all the time */
 struct kv_busy {
 	struct kv_srq s;
-	u64 posted, received;
+	u64 posted, sent, received;
 	unsigned int full;
 	int err;
 };
 
-/* Receives arrive in the order in which they were posted; that shows what is lost or doubled. */
+/* WRs complete in the order in which they were posted; that shows what is lost or doubled. */
 static void kv_busy_poll(struct kv_busy *b)
 {
 	struct ib_wc wc;
 
 	while (ib_poll_cq(b->s.send_cq, 1, &wc) > 0)
-		if (wc.status)
-			b->err = wc.status;
+		if (wc.status || wc.wr_id != b->sent++)
+			b->err = -EBADMSG;
 	while (ib_poll_cq(b->s.recv_cq, 1, &wc) > 0)
 		if (wc.status || wc.wr_id != b->received++)
 			b->err = -EBADMSG;
@@ -232,19 +232,23 @@ static void kv_busy_poll(struct kv_busy *b)
 
 static void kv_busy_step(struct kv_busy *b)
 {
-	struct ib_send_wr send = { .opcode = IB_WR_SEND, .send_flags = IB_SEND_SIGNALED };
+	struct ib_send_wr send = { .wr_id = b->posted, .opcode = IB_WR_SEND,
+				   .send_flags = IB_SEND_SIGNALED };
 	struct ib_recv_wr recv = { .wr_id = b->posted };
+	int ret;
 
 	kv_busy_poll(b);
-	if (b->posted - b->received >= KV_BUSY_WRS)
+	/* A receive may complete long before its send does. */
+	if (b->posted - min(b->sent, b->received) >= KV_BUSY_WRS)
 		return;
 	if (ib_post_srq_recv(b->s.srq, &recv, NULL)) {
 		b->full++;
 		return;
 	}
 	b->posted++;
-	if (ib_post_send(b->s.e.qp, &send, NULL))
-		b->err = -EIO;
+	ret = ib_post_send(b->s.e.qp, &send, NULL);
+	if (ret)
+		b->err = ret;
 }
 
 static int kv_busy_run(void *data)
@@ -263,6 +267,7 @@ static void kv_busy_resize(struct kv *kv, struct kv_busy *b)
 {
 	static const u32 sizes[] = { 256, 512, 64, 1024, 128, 2048, 16 };
 	unsigned int i, done = 0;
+	unsigned long end;
 	u64 before;
 	int ret;
 
@@ -277,7 +282,9 @@ static void kv_busy_resize(struct kv *kv, struct kv_busy *b)
 	KV_CHECK(kv, done >= 100);
 	KV_CHECK_EQ(kv, kv_srq_resize(&b->s, 256), 0);
 	before = READ_ONCE(b->received);
-	msleep(50);
+	end = jiffies + KV_WAIT;
+	while (READ_ONCE(b->received) == before && time_before(jiffies, end))
+		msleep(20);
 	KV_CHECK(kv, READ_ONCE(b->received) > before);
 	KV_CHECK_EQ(kv, b->err, 0);
 	seq_printf(kv->m, "# %u resizes, %llu messages, %u times full\n", done, b->received,
