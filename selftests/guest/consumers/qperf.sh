@@ -8,11 +8,22 @@ QPERF_TESTS='rc_bi_bw rc_bw rc_lat
 rc_rdma_read_bw rc_rdma_read_lat rc_rdma_write_bw rc_rdma_write_lat rc_rdma_write_poll_lat
 rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add'
 
+# No event tells why a connection was rejected; the kernel's trace does, where there is one.
+QPERF_TRACE=/sys/kernel/tracing/instances/qperf
+
+qperf_traced()
+{
+	mountpoint -q /sys/kernel/tracing || mount -t tracefs none /sys/kernel/tracing
+	mkdir $QPERF_TRACE && echo 1 >$QPERF_TRACE/events/ib_cma/enable
+}
+
 # It prints its figure, or why there is none.
 qperf_test()
 {
+	[ ! -e $QPERF_TRACE ] || : >$QPERF_TRACE/trace
 	timeout 60 qperf "$QHCA_IP" -cm 1 -t "$QPERF_SECONDS" "$1" && return
 	cat "$LOGS/qperf.server"
+	[ ! -e $QPERF_TRACE ] || grep -v '^#' $QPERF_TRACE/trace
 	return 1
 }
 
@@ -20,11 +31,13 @@ qperf()
 {
 	local server test QPERF_SECONDS=1
 	[ "$FULL" != 1 ] || QPERF_SECONDS=5
+	qperf_traced 2>/dev/null
 	command qperf >"$LOGS/qperf.server" 2>&1 &
 	server=$!
 	until_true 20 listening 19765 || result fail consumers/qperf/server
 	for test in $QPERF_TESTS; do
-		expect "consumers/qperf/$test" qperf_test "$test"
+		EXPECT_LINES=40 expect "consumers/qperf/$test" qperf_test "$test"
 	done
 	kill $server
+	[ ! -e $QPERF_TRACE ] || rmdir $QPERF_TRACE
 }
