@@ -75,13 +75,18 @@ def test_beyond(qemu):
     with running(qemu) as hca:
         port = Port(hca, MAC_BYTES)
         ram, dm = port.memory(), Mr(port, c.ADDR_DM + MIB - PAGE, 2 * PAGE)
-        for opcode, size, body, status in (
-                (c.WR_RDMA_WRITE, 8, rdma(dm, PAGE - 8), c.WC_SUCCESS),
-                (c.WR_RDMA_WRITE, 8, rdma(dm, PAGE - 4), c.WC_REM_OP_ERR),
-                (c.WR_ATOMIC_FETCH_AND_ADD, 8, atomic(dm, 1, offset=PAGE),
+        for opcode, local, offset, body, status in (
+                (c.WR_RDMA_WRITE, ram, 0, rdma(dm, PAGE - 8), c.WC_SUCCESS),
+                (c.WR_RDMA_WRITE, ram, 0, rdma(dm, PAGE - 4), c.WC_REM_OP_ERR),
+                (c.WR_RDMA_WRITE, dm, PAGE - 8, rdma(ram), c.WC_SUCCESS),
+                (c.WR_RDMA_WRITE, dm, PAGE - 4, rdma(ram), c.WC_LOC_PROT_ERR),
+                (c.WR_RDMA_WRITE, dm, PAGE, rdma(ram), c.WC_LOC_PROT_ERR),
+                (c.WR_RDMA_READ, ram, 0, rdma(dm, PAGE - 8), c.WC_SUCCESS),
+                (c.WR_RDMA_READ, ram, 0, rdma(dm, PAGE), c.WC_REM_OP_ERR),
+                (c.WR_ATOMIC_FETCH_AND_ADD, ram, 0, atomic(dm, 1, offset=PAGE),
                  c.WC_REM_OP_ERR)):
             a, _ = connected(port)
-            a.post(opcode, ram, size, body)
+            a.post(opcode, local, 8, body, offset)
             equal(a.done()[1], status)
 
 

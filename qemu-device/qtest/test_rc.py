@@ -151,6 +151,23 @@ def test_bus_master_off(qemu):
         equal(a.cq.poll(), None)
 
 
+def test_bus_master_off_at_peer(qemu):
+    """a device without bus mastering does not read or write what its peer asks for, either"""
+    with running_two(qemu) as hcas:
+        ports = [Port(hca, hca.mac, i + 1) for i, hca in enumerate(hcas)]
+        src, dst = [port.memory() for port in ports]
+        hcas[1].m.write(dst.addr, b"x" * 64)
+        wrs = [(connected(*ports)[0], *wr) for wr in (
+            (c.WR_RDMA_WRITE, 64, rdma(dst)), (c.WR_RDMA_READ, 64, rdma(dst)),
+            (c.WR_ATOMIC_FETCH_AND_ADD, 8, atomic(dst, 1)))]
+        hcas[1].command(0x2)
+        for one, opcode, size, body in wrs:
+            one.post(opcode, src, size, body)
+            equal(one.done()[1], c.WC_REM_OP_ERR)
+        equal(hcas[0].m.read(src.addr, 64), bytes(64))
+        equal(hcas[1].m.read(dst.addr, 64), b"x" * 64)
+
+
 def test_retransmission_timer(qemu):
     """without a response the timer of the QP expires, in guest time"""
     with running(qemu) as hca:
