@@ -327,7 +327,7 @@ def test_crowded_table(program):
 
 
 def test_address_moves(program):
-    """an address of one adapter may be used by another, which gets its frames then"""
+    """an address of one adapter may be used by another, which gets its frames until a reset"""
     with three(program) as (server, hcas, _):
         cq, rx = make_queue(hcas[2], c.ETH_RX)
         hcas[2].set_port(hcas[1].mac, c.PORT_ENABLE, PAGE)
@@ -335,8 +335,13 @@ def test_address_moves(program):
         rx.ring_doorbell()
         Flood(hcas[2], NOBODY, source=hcas[1].mac).more()
         wait_for(lambda: server.get("port", "hca2")["sent"], "sent frame")
-        Flood(hcas[0], hcas[1].mac).more()
+        flood = Flood(hcas[0], hcas[1].mac)
+        flood.more()
         wait_for(cq.poll, "frame")
+        before = server.get("port", "hca1")["received"]     # what went to all
+        hcas[1].set_reg("RESET", c.RESET_KEY)
+        flood.more()
+        wait_for(lambda: server.get("port", "hca1")["received"] > before, "frame after the reset")
 
 
 def test_pause_of_another(program):
