@@ -17,7 +17,8 @@ from machine import RAM_SIZE
 from rc import Mr, Port, connected, rdma
 from served import Server, cpu_time, machine, machines
 from test_server import is_refused, memory
-from vfio_user import (CONFIG, GET_INFO, HEAD, INFO, MSIX, READ, SET_IRQS, Client, Gone, Refused)
+from vfio_user import (CONFIG, GET_INFO, HEAD, INFO, MSIX, READ, SET_IRQS, VERSION, Client, Gone,
+                       Refused)
 
 FAR = 1 << 40               # where no machine of the tests has memory
 TRIGGER = 0x20              # SET_IRQS: send the messages
@@ -244,12 +245,17 @@ def test_stuck_close(program):
         client.send(GET_INFO, bytes(16), [sock.fileno()])
         sock.close()
         for _ in range(50):
-            client.send(GET_INFO, bytes(16), [peer.fileno()] * 8)
+            client.send(GET_INFO, bytes(16), [other.sock.fileno()] * 8)
         os.kill(server.process.pid, signal.SIGCONT)
         wait_for(lambda: not server.connected(), "end")
         assert "cannot be closed: closing the connection" in server.text(), server.text()
         other.read(c.BAR_REGS, 0, 4)
-        peer.close()
+        with Client(server.paths[0], False) as heir:
+            heir.send(VERSION, struct.pack("<HH", 0, 1) + b'{"capabilities":{}}\0')
+            time.sleep(0.1)
+            assert not server.connected(), "a machine is let in while that waits"
+            peer.close()
+            wait_for(server.connected, "next machine")
 
 
 def test_address_space(program):
