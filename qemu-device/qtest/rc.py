@@ -100,9 +100,10 @@ class Qp:
         return wait_for(self.cq.poll, "completion")[:2]
 
 
-def connected(port_a, port_b=None):
+def connected(port_a, port_b=None, timeout=Qp.timeout):
     """Two connected queue pairs; by default of one port."""
     a, b = Qp(port_a), Qp(port_b or port_a)
+    a.timeout = b.timeout = timeout
     a.connect(b)
     b.connect(a)
     return a, b

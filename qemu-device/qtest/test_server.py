@@ -46,10 +46,10 @@ def is_refused(function, *args):
     return False
 
 
-def pair(hcas):
+def pair(hcas, **kwargs):
     """Connected QPs and their buffers, one of each machine."""
     ports = [Port(hca, hca.mac, host) for host, hca in enumerate(hcas, 1)]
-    return connected(*ports), [port.memory() for port in ports]
+    return connected(*ports, **kwargs), [port.memory() for port in ports]
 
 
 def write_works(qps, buffers, text=b"across"):
@@ -220,20 +220,11 @@ def test_two_machines(program):
         equal([server.get("port", name)["sent"] for name in ("hca0", "hca1")], [0, 0])
 
 
-def patient(hcas):
-    """Connected QPs that wait for a response for ever, and their buffers."""
-    qps = [Qp(Port(hca, hca.mac, host)) for host, hca in enumerate(hcas, 1)]
-    for qp, peer in zip(qps, reversed(qps)):
-        qp.timeout = 0
-        qp.connect(peer)
-    return qps, [qp.port.memory() for qp in qps]
-
-
 def test_without_time(program):
     """frames to a machine that has no time to take them are not overtaken without a frame"""
     for props in ("", ",cpu-share=1"), (",cpu-share=1", ""):
         with Server(program, *props) as server:
-            qps, (src, dst) = patient(start(machines(server)))
+            qps, (src, dst) = pair(start(machines(server)), timeout=0)     # wait for ever
             for _ in range(50):
                 for opcode in 8 * (c.WR_RDMA_WRITE, c.WR_RDMA_READ):
                     qps[0].post(opcode, src, PAGE, rdma(dst))

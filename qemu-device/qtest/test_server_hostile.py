@@ -17,8 +17,8 @@ from machine import RAM_SIZE
 from rc import Mr, Port, connected, rdma
 from served import Server, cpu_time, machine, machines
 from test_server import is_refused, memory
-from vfio_user import (CONFIG, GET_INFO, HEAD, INFO, MSIX, READ, SET_IRQS, VERSION, Client, Gone,
-                       Refused)
+from vfio_user import (CONFIG, GET_INFO, GREETING, HEAD, INFO, MSIX, READ, SET_IRQS, VERSION,
+                       Client, Gone, Refused)
 
 FAR = 1 << 40               # where no machine of the tests has memory
 TRIGGER = 0x20              # SET_IRQS: send the messages
@@ -251,7 +251,7 @@ def test_stuck_close(program):
         assert "cannot be closed: closing the connection" in server.text(), server.text()
         other.read(c.BAR_REGS, 0, 4)
         with Client(server.paths[0], False) as heir:
-            heir.send(VERSION, struct.pack("<HH", 0, 1) + b'{"capabilities":{}}\0')
+            heir.send(VERSION, GREETING)
             time.sleep(0.1)
             assert not server.connected(), "a machine is let in while that waits"
             peer.close()

@@ -254,15 +254,16 @@ class Sink:
         self.hca.reg("STATUS")          # is answered after that
 
 
-def burst(server, sink, flood):
-    """Fill the ring, the switch's queue and the sender's ring, and then take all. Returns how many
-    frames were lost, and the seconds it took."""
+def burst(server, sink, flood, end):
+    """Fill the ring, the switch's queue and the sender's ring, and then take all, before @end.
+    Returns how many frames were lost, and the seconds it took."""
     lost, full = flood.tx.pi - sink.cq.ci, flood.tx.pi + (1 << sink.rx.log_size) + 256
     begin = time.monotonic()
     sink.look()
     while flood.more() < full:
-        pass
+        assert time.monotonic() < end, "frames are not sent"
     while sum(map(server.get("port", "hca2").get, ("received", "dropped"))) < flood.tx.pi:
+        assert time.monotonic() < end, "frames are neither received nor dropped"
         sink.look()
     took = time.monotonic() - begin
     sink.look()
@@ -276,7 +277,7 @@ def test_no_loss_between_ports(program):
         judged, end = 0, time.monotonic() + 60
         while judged < 5:
             assert time.monotonic() < end, f"{judged} bursts in time"
-            lost, took = burst(server, sink, flood)
+            lost, took = burst(server, sink, flood, end)
             # Frames wait 10 ms for a buffer; this or the server may have been without a CPU.
             if took < 0.01:
                 equal(lost, 0)

@@ -12,6 +12,7 @@ NO_REPLY, ERROR = 1 << 4, 1 << 5
 CONFIG = 7          # the region that is configuration space
 MSIX = 2            # the kind of interrupt
 PATIENCE = 10
+GREETING = struct.pack("<HH", 0, 1) + b'{"capabilities":{"max_msg_fds":8}}\0'
 INFO = struct.pack("<IIII", 16, 0, 0, 0)      # what GET_INFO asks with
 
 
@@ -35,7 +36,7 @@ class Client:
             self.greet()
 
     def greet(self):
-        self.ask(VERSION, struct.pack("<HH", 0, 1) + b'{"capabilities":{"max_msg_fds":8}}\0')
+        self.ask(VERSION, GREETING)
         self.ask(GET_INFO, INFO)        # answered when it is "connected"
 
     def __enter__(self):
