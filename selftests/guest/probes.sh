@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by check.sh: which functions of the kernel were called, in which order, where
-# nothing else shows it. Kernels without kprobe events show none.
+# Sourced by check.sh and consumers: the kernel's tracing, and which of its functions were called,
+# in which order, where nothing else shows it. Kernels without kprobe events show none.
 
 TRACING=/sys/kernel/tracing
 
-probes_there()
+tracing_there()
 {
 	[ -e $TRACING/trace ] || mount -t tracefs none $TRACING 2>/dev/null
-	[ -e $TRACING/kprobe_events ]
 }
+
+probes_there() { tracing_there && [ -e $TRACING/kprobe_events ]; }
 
 # probes_start PROBE…: as Documentation/trace/kprobetrace.rst of Linux has them, group/name
 # and function. Only where probes_there.

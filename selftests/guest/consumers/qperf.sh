@@ -9,21 +9,21 @@ rc_rdma_read_bw rc_rdma_read_lat rc_rdma_write_bw rc_rdma_write_lat rc_rdma_writ
 rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add'
 
 # No event tells why a connection was rejected; the kernel's trace does, where there is one.
-QPERF_TRACE=/sys/kernel/tracing/instances/qperf
+. "$DIR/probes.sh"
+QPERF_TRACE=$TRACING/instances/qperf
 
 qperf_traced()
 {
-	mountpoint -q /sys/kernel/tracing || mount -t tracefs none /sys/kernel/tracing
-	mkdir $QPERF_TRACE && echo 1 >$QPERF_TRACE/events/ib_cma/enable
+	tracing_there && mkdir "$QPERF_TRACE" && echo 1 >"$QPERF_TRACE/events/ib_cma/enable"
 }
 
 # It prints its figure, or why there is none.
 qperf_test()
 {
-	[ ! -e $QPERF_TRACE ] || : >$QPERF_TRACE/trace
+	[ ! -e "$QPERF_TRACE" ] || : >"$QPERF_TRACE/trace"
 	timeout 60 qperf "$QHCA_IP" -cm 1 -t "$QPERF_SECONDS" "$1" && return
 	cat "$LOGS/qperf.server"
-	[ ! -e $QPERF_TRACE ] || grep -v '^#' $QPERF_TRACE/trace
+	[ ! -e "$QPERF_TRACE" ] || grep -v '^#' "$QPERF_TRACE/trace"
 	return 1
 }
 
@@ -39,5 +39,5 @@ qperf()
 		EXPECT_LINES=40 expect "consumers/qperf/$test" qperf_test "$test"
 	done
 	kill $server
-	[ ! -e $QPERF_TRACE ] || rmdir $QPERF_TRACE
+	[ ! -e "$QPERF_TRACE" ] || rmdir "$QPERF_TRACE"
 }
