@@ -22,7 +22,7 @@ static void parse_ipv6(struct qhca_flow_key *key, const uint8_t *ip)
 {
     key->headers |= QHCA_FLOW_HAS_IPV6;
     key->tclass = (uint8_t)(get_be16(ip) >> 4);
-    key->flow_label = htobe32(get_be32(ip) & 0xfffff);
+    put_be32((uint8_t *)&key->flow_label, get_be32(ip) & 0xfffff);
     key->proto = ip[6];
     key->ttl = ip[7];
     memcpy(key->src, ip + 8, 16);
@@ -66,7 +66,7 @@ void vhca_flow_parse(struct qhca_flow_key *key, const uint8_t *frame,
     memset(key, 0, sizeof(*key));
     memcpy(key->dmac, frame, 6);
     memcpy(key->smac, frame + 6, 6);
-    key->ethertype = htobe16(h.type);
+    put_be16((uint8_t *)&key->ethertype, h.type);
     if (h.l3 > ETH_LEN) {
         key->headers |= QHCA_FLOW_HAS_VLAN;
         memcpy(&key->vlan_tci, frame + ETH_LEN, 2);
