@@ -25,9 +25,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from host import Skip       # noqa: E402  pylint: disable=wrong-import-position
 
-MODULES = ("test_pci", "test_regs", "test_cmd", "test_fatal", "test_life", "test_unplug",
-           "test_net", "test_rc", "test_dm", "test_dma", "test_limits", "test_faults",
-           "test_capture", "test_trace", "test_fuzz", "test_fuzz_machine",
+MODULES = ("test_pci", "test_regs", "test_cmd", "test_fatal", "test_life", "test_leaks",
+           "test_unplug", "test_net", "test_rc", "test_dm", "test_dma", "test_limits",
+           "test_faults", "test_capture", "test_trace", "test_fuzz", "test_fuzz_machine",
            "test_migrate", "test_migrate_dm", "test_migrate_odp", "test_migrate_rate",
            "test_doc", "test_manual", "test_tap", "test_tap_long",
            "test_server", "test_server_aggregate", "test_server_fuzz", "test_server_hostile",
@@ -40,7 +40,8 @@ SERVED = (
     "cmd.nop", "cmd.batch", "cmd.log_sizes", "cmd.query_", "cmd.windows", "cmd.unknown",
     "cmd.no_object", "cmd.mailbox", "cmd.life_of_objects", "cmd.numbers_follow_seed",
     "fatal.cmdq_config", "fatal.cmdq_index", "fatal.cmdq_full_is_fine", "fatal.injected",
-    "fatal.table_loop", "life.reset_register", "rc.send", "rc.write_and_read", "rc.atomic",
+    "fatal.table_loop", "life.reset_register", "leaks.reset", "leaks.fatal",
+    "rc.send", "rc.write_and_read", "rc.atomic",
     "rc.local_not_memory", "rc.two_devices", "rc.bus_master", "rc.retransmission_timer",
     "dma.bus_master", "dma.edge_of_ram", "dm.mailbox", "dm.data", "dm.beyond",
     "faults.property", "faults.seed", "faults.commands", "capture.", "trace.", "server.",
@@ -85,22 +86,26 @@ def is_wanted(name, server, patterns):
     return not patterns or any(p in name for p in patterns)
 
 
-def is_sanitized(server):
-    """Whether a sanitizer is in the program, which then has no sandbox."""
-    binary = server + ".bin"
-    with open(binary if os.path.exists(binary) else server, "rb") as file:
+def is_sanitized(program):
+    """Whether a sanitizer is in the program."""
+    binary = program + ".bin"
+    with open(binary if os.path.exists(binary) else program, "rb") as file:
         return re.search(b"__[at]san_init", file.read())
 
 
-def collect(server, patterns):
+# With a sanitizer a server has no sandbox, and what is freed is kept.
+UNSANITIZED = ("server_sandbox.", "leaks.", "server_life.leave_memory")
+
+
+def collect(server, qemu, patterns):
     tests = []
     for name in MODULES:
         module = importlib.import_module(name)
         tests += [("%s.%s" % (name[5:], key[5:]), value)
                   for key, value in vars(module).items()
                   if key.startswith("test_")]
-    if server and is_sanitized(server):
-        tests = [test for test in tests if not test[0].startswith("server_sandbox.")]
+    if is_sanitized(server or qemu):
+        tests = [test for test in tests if not test[0].startswith(UNSANITIZED)]
     return [(name, function) for name, function in tests if is_wanted(name, server, patterns)]
 
 
@@ -129,7 +134,7 @@ def main():
         return 2
     sys.path.append(os.path.join(os.path.dirname(os.path.realpath(qemu)), "python"))
     try:
-        tests = collect(args.server, args.pattern)
+        tests = collect(args.server, qemu, args.pattern)
     except ModuleNotFoundError as e:
         print("Bail out! %s, see --help" % e)
         return 2

@@ -18,6 +18,7 @@ from fixture import equal, start
 from hca import wait_for
 from rc import Port, connected
 from served import Server, children, machine, machines
+from test_leaks import give_back
 from test_limits import BAD_BANDWIDTHS, refuses_bandwidths, set_bandwidth, speed
 from test_server import write_works
 from test_server_hostile import lingering
@@ -38,6 +39,13 @@ def works(server):
     port = Port(hca, hca.mac)
     write_works(connected(port), [port.memory(), port.memory()])
     hca.m.close()
+
+
+def test_leave_memory(program):
+    """machines that have gone, and commands, leave no memory in use"""
+    with Server(program, "") as server:
+        for life in (lambda: works(server), server.connected):
+            give_back(server.process.pid, life)
 
 
 def test_in_use(program):
