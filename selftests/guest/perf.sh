@@ -23,7 +23,7 @@ listening()
 
 wait_listening()
 {
-	local end=$((SECONDS + 10))
+	local end=$((SECONDS + 60))	# a program may take seconds to start on a busy host
 	until listening "$1"; do
 		[ $SECONDS -lt $end ] && kill -0 "$2" 2>/dev/null || return 1
 		sleep 0.05
