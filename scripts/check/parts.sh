@@ -70,7 +70,7 @@ kernel-7       | one  | full             | kernels  | other_kernel 7
 arm64          | one  | full             | kernels  | one_guest 3600 --arm64 --device-arg guest-faults=on -- kselftest uars doorbell ten_steps
 net-tests      | one  | full             | kernels  | net_tests
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
-life-debug     | one  | full             | debug    | debugged --debug-kernel --env LIFE_CYCLES=3 --env LIFE_PATIENCE=300 -- life kselftest nomem nopages kill
+life-debug     | one  | full             | debug    | debugged --debug-kernel --env LIFE_CYCLES=3 --env PATIENCE=300 -- life kselftest nomem nopages kill
 debug          | one  | full             | debug    | debugged --debug-kernel --device-arg guest-faults=on -- kverbs kselftest
 kcsan          | one  | full             | debug    | kcsan
 rt             | one  | full             | debug    | debugged --rt-kernel --device-arg guest-faults=on -- kverbs eth kselftest rc_data stress events cq notify srq mcast kill recovery removal cm nomem nopages
@@ -358,7 +358,7 @@ tsan_qemu()
 {
 	local rc=0 VMFLAGS="$VMFLAGS --tsan-qemu"
 	one_guest 3600 --env KSELFTEST_TIMEOUT=1500 -- kselftest stress rc_data || rc=$?
-	VMFLAGS="$VMFLAGS --env LIFE_PATIENCE=600 --env LIFE_CYCLES=1" unplug && return $rc
+	VMFLAGS="$VMFLAGS --env PATIENCE=600 --env LIFE_CYCLES=1" unplug && return $rc
 }
 
 # What happens on two CPUs at once. Races are looked for at more accesses than usual, and

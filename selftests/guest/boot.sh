@@ -14,7 +14,7 @@ mkdir -p /run/qhca
 # its driver.
 port()
 {
-	local dir name end=$((SECONDS + 5))
+	local dir name end=$((SECONDS + 30))
 	while [ $SECONDS -lt $end ]; do
 		for dir in /sys/class/virtio-ports/*; do
 			read -r name 2>/dev/null <"$dir/name" || continue

@@ -163,7 +163,7 @@ kverbs_back()
 	for reset in /sys/bus/pci/drivers/qhca/0000:*/reset; do
 		echo 1 >"$reset"
 	done
-	until_true 20 gid_is_back || result fail kverbs/back "the device does not come back"
+	until_true gid_is_back || result fail kverbs/back "the device does not come back"
 }
 
 gid_is_back() { [ "$(qhca-gid "$QHCA_DEV" "$QHCA_IP" 2>/dev/null)" = "$QHCA_GID" ]; }

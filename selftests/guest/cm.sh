@@ -9,7 +9,7 @@ have_cm() { rdma res show qp link "$QHCA_DEV/1" | grep -q 'type GSI'; }
 # cm_listening PID: an identifier waits for connections, while PID lives.
 cm_listening()
 {
-	local end=$((SECONDS + 10))
+	local end=$((SECONDS + PATIENCE))
 	until rdma res show cm_id 2>/dev/null | grep -q LISTEN; do
 		[ $SECONDS -lt $end ] && kill -0 "$1" 2>/dev/null || return 1
 		sleep 0.05

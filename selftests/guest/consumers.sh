@@ -29,7 +29,7 @@ unload()
 {
 	local module
 	for module; do
-		[ ! -d "/sys/module/$module" ] || until_true 15 modprobe -qr "$module" || {
+		[ ! -d "/sys/module/$module" ] || until_true modprobe -qr "$module" || {
 			modprobe -r "$module"
 			grep "^$module " /proc/modules
 			return 1
@@ -51,7 +51,7 @@ same_objects() { [ "$(objects)" = "$objects" ]; }
 
 objects_clean()
 {
-	until_true 20 same_objects && return
+	until_true same_objects && return
 	echo "before: $objects"
 	echo "now:    $(objects)"
 	rdma res show qp link "$QHCA_DEV"

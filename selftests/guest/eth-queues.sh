@@ -37,7 +37,7 @@ channels_down()
 	local rc=0
 	ip link set dev "$QHCA_IF" down && ethtool -L "$QHCA_IF" combined 1 || return 1
 	[ "$(channels)" = 1 ] || rc=1
-	ip link set dev "$QHCA_IF" up && until_true 5 flood 20 500 || return 1
+	ip link set dev "$QHCA_IF" up && until_true flood 20 500 || return 1
 	[ "$(channels)" = 1 ] || rc=1
 	ethtool -L "$QHCA_IF" combined "$(max_channels)" && flood 20 500 && return $rc
 }
@@ -51,7 +51,7 @@ late_cpu()
 	local rc=0 most
 	most=$(max_channels)
 	[ ! -e "$LAST_CPU" ] || echo 0 >"$LAST_CPU" || return
-	echo 1 >"/sys/class/net/$QHCA_IF/device/reset" && until_true 10 flood 20 500 || rc=1
+	echo 1 >"/sys/class/net/$QHCA_IF/device/reset" && until_true flood 20 500 || rc=1
 	[ ! -e "$LAST_CPU" ] || echo 1 >"$LAST_CPU" || return
 	same "channels" "$(max_channels)" "$most" && flood 20 500 && return $rc
 }
@@ -149,10 +149,10 @@ rss_stays()
 	before=$(ethtool -x "$QHCA_IF")
 	ethtool -G "$QHCA_IF" rx 256 && ethtool -G "$QHCA_IF" rx 1024 || return 1
 	ip link set dev "$QHCA_IF" down && ip link set dev "$QHCA_IF" up || return 1
-	until_true 5 flood 20 500 && same "table and key" "$(ethtool -x "$QHCA_IF")" "$before" &&
+	until_true flood 20 500 && same "table and key" "$(ethtool -x "$QHCA_IF")" "$before" &&
 		check_flows 20 && same "queues" "$FLOWS" 20 || return 1
 	echo 1 >"/sys/class/net/$QHCA_IF/device/reset" || return 1
-	until_true 10 flood 20 500 && same "table and key" "$(ethtool -x "$QHCA_IF")" "$before" &&
+	until_true flood 20 500 && same "table and key" "$(ethtool -x "$QHCA_IF")" "$before" &&
 		check_flows 20 && same "queues" "$FLOWS" 20 || return 1
 	ethtool -X "$QHCA_IF" default && check_flows 50 && [ "${FLOWS##* }" != 50 ]
 }
@@ -240,9 +240,9 @@ rules_stay()
 	before=$(ethtool -n "$QHCA_IF")
 	ethtool -G "$QHCA_IF" rx 256 && ethtool -G "$QHCA_IF" rx 1024 && ruled "$last" || return 1
 	ip link set dev "$QHCA_IF" down && ip link set dev "$QHCA_IF" up || return 1
-	until_true 5 flood 20 500 && ruled "$last" || return 1
+	until_true flood 20 500 && ruled "$last" || return 1
 	echo 1 >"/sys/class/net/$QHCA_IF/device/reset" || return 1
-	until_true 10 flood 20 500 && ruled "$last" || return 1
+	until_true flood 20 500 && ruled "$last" || return 1
 	same "rules" "$(ethtool -n "$QHCA_IF")" "$before" && ethtool -N "$QHCA_IF" delete 7
 }
 
@@ -292,9 +292,9 @@ contexts()
 	# Both outlive the queues, and the device.
 	ethtool -X "$QHCA_IF" context "$n" start "$last" equal 1 || return 1
 	ip link set dev "$QHCA_IF" down && ip link set dev "$QHCA_IF" up || return 1
-	until_true 5 flood 20 500 && ruled "$last" || return 1
+	until_true flood 20 500 && ruled "$last" || return 1
 	echo 1 >"/sys/class/net/$QHCA_IF/device/reset" || return 1
-	until_true 10 flood 20 500 && ruled "$last" || return 1
+	until_true flood 20 500 && ruled "$last" || return 1
 	ethtool -N "$QHCA_IF" delete 7 && ethtool -X "$QHCA_IF" context "$n" delete && check_flows 20
 }
 
@@ -308,7 +308,7 @@ context_lost()
 	shift
 	"$@" || rc=1
 	qom qom-set faults '""'
-	until_true 10 flood 20 500 || rc=1
+	until_true flood 20 500 || rc=1
 	! ethtool -x "$QHCA_IF" context "$n" || rc=1
 	same "rules" "$(ethtool -n "$QHCA_IF" | grep -c '^Filter:')" 1 && ruled 1 || rc=1
 	ethtool -N "$QHCA_IF" delete 8 && ethtool -X "$QHCA_IF" context "$other" delete || rc=1
@@ -392,12 +392,12 @@ netlink_is()
 
 queue_stats()
 {
-	flood 100 500 && until_true 3 netlink_is rx && until_true 3 netlink_is tx &&
-		until_true 3 own_interrupts || return 1
+	flood 100 500 && until_true netlink_is rx && until_true netlink_is tx &&
+		until_true own_interrupts || return 1
 	no_rss && return
 	# Those of a queue that is not used any more are not lost.
 	ethtool -L "$QHCA_IF" combined 1 || return 1
-	until_true 3 netlink_is rx && until_true 3 netlink_is tx && until_true 3 own_interrupts || return 1
+	until_true netlink_is rx && until_true netlink_is tx && until_true own_interrupts || return 1
 	ethtool -L "$QHCA_IF" combined "$(max_channels)"
 }
 

@@ -97,7 +97,7 @@ storm_over()
 {
 	local pid rc=0
 	for pid; do
-		if until_true 60 gone "$pid"; then
+		if until_true gone "$pid"; then
 			wait "$pid"
 		else
 			echo "a loop hangs"
@@ -168,9 +168,9 @@ storm()
 	storm_over "${pids[@]}" || rc=1
 	storm_end || { echo "it does not take its settings back"; rc=1; }
 	same complaints "$(storm_complaints)" "$before" || rc=1
-	until_true 10 flood 100 500 && flood 200 1400 || rc=1
+	until_true flood 100 500 && flood 200 1400 || rc=1
 	no_rss || check_flows 50 || rc=1
-	until_true 20 device_gid || { echo "no GID"; rc=1; }
+	until_true device_gid || { echo "no GID"; rc=1; }
 	return $rc
 }
 
@@ -202,13 +202,13 @@ unplugged()
 		rm -f $STORM_ON
 		storm_over "${pids[@]}" || rc=1
 		pids=()
-		if ! { life_back && storm_end && until_true 20 flood 100 500; }; then
+		if ! { life_back && storm_end && until_true flood 100 500; }; then
 			echo "no way back"
 			return 1
 		fi
 		same "rules, $cycle" "$(ethtool -n "$QHCA_IF" | grep -c '^Filter:')" 0 || rc=1
 		# An interface that has just come up gets frames that nobody here has asked for.
-		until_true 20 check_flows 50 || rc=1
+		until_true check_flows 50 || rc=1
 	done
 	return $rc
 }

@@ -170,8 +170,8 @@ change_mac()
 	local mac
 	mac=$(cat "/sys/class/net/$QHCA_IF/address")
 	ip link set dev "$QHCA_IF" address 52:54:00:99:88:77 || return 1
-	until_true 5 flood 50 500 || return 1
-	ip link set dev "$QHCA_IF" address "$mac" && until_true 5 flood 50 500
+	until_true flood 50 500 || return 1
+	ip link set dev "$QHCA_IF" address "$mac" && until_true flood 50 500
 }
 
 link_state() { qmp "{\"execute\":\"set_link\",\"arguments\":{\"name\":\"qhca0\",\"up\":$1}}"; }
@@ -181,10 +181,10 @@ change_link()
 {
 	local i rc=0
 	for i in 1 2; do
-		link_state false && until_true 5 carrier_is 0 && until_true 5 port_is DOWN || rc=1
+		link_state false && until_true carrier_is 0 && until_true port_is DOWN || rc=1
 		ethtool "$QHCA_IF" | grep 'Link detected: no' || rc=1
-		link_state true && until_true 5 carrier_is 1 && until_true 5 port_is ACTIVE || rc=1
-		until_true 5 flood 50 500 || rc=1
+		link_state true && until_true carrier_is 1 && until_true port_is ACTIVE || rc=1
+		until_true flood 50 500 || rc=1
 	done
 	return $rc
 }
@@ -210,7 +210,7 @@ vlan_gone()
 	local gid
 	gid=$(vlan_gid) || return 1
 	ip link del dev "$VLAN_IF" || return 1
-	until_true 5 eval "! grep -qs . /sys/class/infiniband/$QHCA_DEV/ports/1/gid_attrs/ndevs/$gid"
+	until_true eval "! grep -qs . /sys/class/infiniband/$QHCA_DEV/ports/1/gid_attrs/ndevs/$gid"
 }
 
 # Nobody answers behind the user network: what matters is that frames leave with the
@@ -343,7 +343,7 @@ crowd()
 	wait $gen && wait $pings || rc=1
 	sent=$(($(ethtool_counter eth_tx_pkts) - sent))
 	same "losses" "$(losses | xargs)" "$(xargs <<<"$before")" || rc=1
-	until_true 5 came_back $((back + 200)) || rc=1
+	until_true came_back $((back + 200)) || rc=1
 	# After a full ring its bursts of 8 do not end at the number it has to send.
 	grep "pkts-sofar: 2000[0-7]  errors: 0" "$log.pktgen" || rc=1
 	echo "$sent frames, $(cat "$log.tags") with tags"

@@ -110,7 +110,7 @@ hostile_nvme_io()
 		quietly 20 bash -c hostile_nvme_listen
 		quietly 20 nvme connect -t rdma -a "$QHCA_IP" -s 4420 -n "$NQN" -i 2 \
 			-c 1 -l 5 -k 2
-		disk=$(until_true 3 hostile_nvme_disk) &&
+		disk=$(PATIENCE=3 until_true hostile_nvme_disk) &&
 			quietly 10 fio --name=lies --filename="$disk" --ioengine=libaio \
 				--direct=1 --rw=randrw --bssplit=512/30:4k/40:128k/30 \
 				--size=16m --iodepth=32 --time_based --runtime=4
@@ -148,8 +148,8 @@ hostile_nvme_is_well()
 {
 	local disk
 	quietly 60 nvme disconnect -n "$NQN"
-	until_true 20 hostile_nvme_listen && until_true 60 nvme_connect "$NQN" rdma "$QHCA_IP" &&
-		disk=$(until_true 30 hostile_nvme_disk) &&
+	until_true hostile_nvme_listen && until_true nvme_connect "$NQN" rdma "$QHCA_IP" &&
+		disk=$(until_true hostile_nvme_disk) &&
 		timeout 60 fio --name=check --filename="$disk" --ioengine=libaio --direct=1 \
 			--rw=randwrite --bs=16k --size=4m --iodepth=16 --verify=crc32c \
 			--verify_fatal=1 &&
@@ -199,7 +199,7 @@ hostile_seed()
 	lies=$(($(hostile_lies) - lies))
 	device_reset || rc=1
 	wait
-	until_true 60 hostile_address
+	until_true hostile_address
 	echo "# seed $1: $lies lies"
 	expect "$test/seed $1, $name" hostile_is_well || return
 	[ $rc = 0 ] || result fail "$test/seed $1" reset
@@ -207,8 +207,8 @@ hostile_seed()
 
 hostile_is_well()
 {
-	until_true 60 device_gid || { ip -br addr; rdma link; return 1; }
-	until_true 20 flood 50 500 || return 1
+	until_true device_gid || { ip -br addr; rdma link; return 1; }
+	until_true flood 50 500 || return 1
 	both 60 "$LOGS/pp.server" "$LOGS/pp.client" 18800 \
 		ibv_rc_pingpong -d "$QHCA_DEV" -g "$QHCA_GID" -p 18800 -n 200 ||
 		{ tail -n 2 "$LOGS"/pp.*; return 1; }

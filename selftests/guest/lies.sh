@@ -144,10 +144,10 @@ lie_fewer()
 	local last=$(($(max_channels) - 1)) n rc=0
 	n=$(new_context start "$last" equal 1 2>/dev/null)
 	ethtool -X "$QHCA_IF" start "$last" equal 1 && rule action "$last" loc 7 && ruled "$last" || rc=1
-	device_reset && until_true 20 flood 20 500 && same channels "$(channels)" 1 || rc=1
+	device_reset && until_true flood 20 500 && same channels "$(channels)" 1 || rc=1
 	[ -z "$n" ] || ! table "$n" | grep -E ":.* $last( |\$)" || rc=1
 	hostile_set lie '""'
-	device_reset && until_true 20 flood 20 500 && same channels "$(channels)" 1 || rc=1
+	device_reset && until_true flood 20 500 && same channels "$(channels)" 1 || rc=1
 	ethtool -L "$QHCA_IF" combined $((last + 1)) && ruled "$last" || rc=1
 	ethtool -N "$QHCA_IF" delete 7 && ethtool -X "$QHCA_IF" default || rc=1
 	[ -z "$n" ] || ethtool -X "$QHCA_IF" context "$n" delete || rc=1
@@ -158,13 +158,13 @@ lie_fewer()
 lie_older()
 {
 	local rc=0 event=$TRACING/events/qhca/qhca_cmd_post/enable
-	probes_there && device_reset && until_true 20 flood 20 500 && rules_ioctl || rc=1
+	probes_there && device_reset && until_true flood 20 500 && rules_ioctl || rc=1
 	rule action 0 loc 7 && : >"$TRACING/trace" && echo 1 >"$event" && rule action -1 loc 7 || rc=1
 	echo 0 >"$event"
 	same "destroyed" "$(grep -c 'opcode=0x17 ' "$TRACING/trace")" 1 || rc=1
 	ethtool -N "$QHCA_IF" delete 7 || rc=1
 	hostile_set lie '""'
-	device_reset && until_true 20 device_gid || rc=1
+	device_reset && until_true device_gid || rc=1
 	echo "older $rc"
 }
 
@@ -180,7 +180,7 @@ lie_bind()
 	hostile_address
 	ip -d link show dev "$QHCA_IF" | sed -n 's/.* \(maxmtu\) \([0-9]*\).*/\1 \2/p'
 	echo "address $(cat "/sys/class/net/$QHCA_IF/address")"
-	[ -e "/sys/class/infiniband/$QHCA_DEV" ] && until_true 20 device_gid || return
+	[ -e "/sys/class/infiniband/$QHCA_DEV" ] && until_true device_gid || return
 	lie_verbs
 	timeout -k 2 60 /opt/qhca/selftests/mcast -t 'a device without groups'
 }
@@ -208,7 +208,7 @@ lie_ping()
 	done
 	echo "ping $rc"
 	# Nor may the driver have looked yet at what it was told.
-	[[ $want != *_errors ]] || until_true 10 counter_moved "$want" "${LIE_COUNTED[$want]}"
+	[[ $want != *_errors ]] || until_true counter_moved "$want" "${LIE_COUNTED[$want]}"
 	for name in "${!LIE_COUNTED[@]}"; do
 		! counter_moved "$name" "${LIE_COUNTED[$name]}" || echo "$name"
 	done
@@ -227,12 +227,12 @@ lie_link()
 lie_works()
 {
 	local out
-	until_true 20 device_gid || return
+	until_true device_gid || return
 	if [ "$1" = verbs ]; then
 		out=$(lie_verbs)
 		grep -x 'all 0' <<<"$out" && ! grep -v ' 0$' <<<"$out"
 	else
-		until_true 10 ping -q -n -c 1 -W 1 "$GATEWAY" >/dev/null
+		until_true ping -q -n -c 1 -W 1 "$GATEWAY" >/dev/null
 	fi
 }
 
@@ -248,7 +248,7 @@ lie_is_found()
 	out=$(<"$LOGS/lie")
 	echo "$out"
 	[ -z "$want" ] || grep -qxE "$want" <<<"$out" || { echo "no: $want"; rc=1; }
-	[ -z "$log" ] || until_true 10 lie_logged "$name" "$log" || { echo "no: $log"; rc=1; }
+	[ -z "$log" ] || until_true lie_logged "$name" "$log" || { echo "no: $log"; rc=1; }
 	[ "$(hostile_lies)" != "$lies" ] || { echo "it was not told"; rc=1; }
 	hostile_set lie '""'
 	[[ $log == 'device failed'* ]] || ! lie_logged "$name" 'device failed' || {
@@ -267,7 +267,7 @@ lie_is_over()
 	[ "$name" != limits-no-caps ] || hostile_bind unbind
 	[ "$trigger" != bind ] || return 0
 	if lie_logged "$name" 'device failed' || [[ $name == event-c* || $name == eth-rx-more ]]; then
-		device_reset && until_true 20 device_gid || return
+		device_reset && until_true device_gid || return
 	fi
 	[ -n "$FULL" ] || return 0
 	case $trigger in

@@ -9,7 +9,6 @@ LIFE_CYCLES=${LIFE_CYCLES:-2}		# of each
 LIFE_WAYS=${LIFE_WAYS:-}		# some of the names below; all but off and server
 LIFE_NVME=${LIFE_NVME:-}
 LIFE_KEEPS=${LIFE_KEEPS:-24576}		# KiB that memory may have shrunk by, for each way
-LIFE_PATIENCE=${LIFE_PATIENCE:-120}	# seconds without a word, or the device
 LIFE_ON=/run/qhca/life.on		# while this exists there is traffic
 
 # What goes is back when the function returns; what does not come back by itself is brought.
@@ -66,7 +65,7 @@ life_recover()
 	life_grace 0 && device_recovers true &&
 		devlink health dump clear "pci/$QHCA_FUNCTION" reporter hca
 	LIFE_RECOVERIES=$(life_recoveries)
-	qom qom-set inject-fatal true && until_true "$LIFE_PATIENCE" life_recovered || rc=1
+	qom qom-set inject-fatal true && until_true life_recovered || rc=1
 	devlink health show "pci/$QHCA_FUNCTION" reporter hca
 	devlink health dump show "pci/$QHCA_FUNCTION" reporter hca >"$LOGS/life.dump"
 	grep 'reason: it reported a fatal error' "$LOGS/life.dump" || rc=1
@@ -90,7 +89,7 @@ life_hang()
 	local mark="life: command $EPOCHREALTIME" rc=0
 	echo "$mark" >/dev/kmsg
 	qom qom-set faults '"cmd once hang"' &&
-		until_true "$LIFE_PATIENCE" life_lost "$mark" && device_reset || rc=1
+		until_true life_lost "$mark" && device_reset || rc=1
 	qom qom-set faults '""' && return $rc
 }
 
@@ -148,8 +147,8 @@ life_unplugged() { [ ! -e "/sys/bus/pci/devices/$QHCA_FUNCTION" ]; }
 life_plug()
 {
 	qhca-host qmp '{"execute": "device_del", "arguments": {"id": "qhca0"}}' &&
-		until_true "$LIFE_PATIENCE" life_unplugged && until_true 20 qhca-host plug &&
-		until_true 20 device_recovers false
+		until_true life_unplugged && until_true qhca-host plug &&
+		until_true device_recovers false
 }
 
 # The driver finds out by itself. There can be another process before the card of the first is
@@ -158,7 +157,7 @@ life_server()
 {
 	local mark="life: server $EPOCHREALTIME" rc=0
 	echo "$mark" >/dev/kmsg
-	qhca-host server kill && until_true "$LIFE_PATIENCE" life_gone "$mark" || rc=1
+	qhca-host server kill && until_true life_gone "$mark" || rc=1
 	[ $((RANDOM % 2)) = 0 ] || qhca-host server start || rc=1
 	life_replace && return $rc
 }
@@ -169,7 +168,7 @@ life_gone() { dmesg | sed "1,/$1/d" | grep -q 'device failed: '; }
 life_replace()
 {
 	echo 1 >"/sys/bus/pci/devices/$QHCA_FUNCTION/remove" && qhca-host server start &&
-		qhca-host plug && until_true 20 life_found
+		qhca-host plug && until_true life_found
 }
 
 life_found() { device_find && [ -n "$QHCA_FUNCTION" ] && device_recovers false; }
@@ -183,7 +182,7 @@ life_off()
 	port=$(basename "$(readlink -f "/sys/bus/pci/devices/$QHCA_FUNCTION/..")")
 	/opt/qhca/guest/hammer.py "$QHCA_FUNCTION" setpci -s "$port" CAP_EXP+18.w=0700:0700 || rc=1
 	echo 1 >"/sys/bus/pci/devices/$QHCA_FUNCTION/remove" || rc=1
-	until_true 20 qhca-host plug && return $rc
+	until_true qhca-host plug && return $rc
 }
 
 life_carrier() { qhca-cable down && sleep 0.2 && qhca-cable up; }
@@ -214,7 +213,7 @@ life_rdmans()
 		ip netns exec life rdma dev set "$QHCA_DEV" netns init || rc=1
 	ip netns del life
 	ip netns del init
-	until_true 10 rdma system set netns shared && return $rc
+	until_true rdma system set netns shared && return $rc
 }
 
 life_suspend() { echo freeze >/sys/power/state; }
@@ -224,7 +223,7 @@ life_suspend() { echo freeze >/sys/power/state; }
 # life_over PID LOG: the program has ended, or hangs.
 life_over() { gone "$1" || life_hangs "$2"; }
 
-life_hangs() { [ $((EPOCHSECONDS - $(stat -c %Y "$1"))) -gt "$LIFE_PATIENCE" ]; }
+life_hangs() { [ $((EPOCHSECONDS - $(stat -c %Y "$1"))) -gt "$PATIENCE" ]; }
 
 # life_program COMMAND…: again and again; it may fail, but neither it nor its tests may hang.
 life_program()
@@ -236,7 +235,7 @@ life_program()
 		until life_over $pid "$log"; do sleep 0.2; done
 		if ! gone $pid; then
 			family="$pid $(ps -o pid= --ppid $pid)"
-			{ echo "$1 for $LIFE_PATIENCE s:"; tail -n 3 "$log"
+			{ echo "$1 for $PATIENCE s:"; tail -n 3 "$log"
 			  for id in $family; do
 				head -n 4 /proc/"$id"/task/*/stack
 			  done; } >>"$LOGS/life.hung" 2>&1
@@ -273,7 +272,7 @@ life_rest()
 {
 	rm -f $LIFE_ON
 	wait
-	[ -z "$LIFE_NVME" ] || until_true "$LIFE_PATIENCE" life_no_disk
+	[ -z "$LIFE_NVME" ] || until_true life_no_disk
 }
 
 # ---- what must be as before
@@ -281,12 +280,12 @@ life_rest()
 # The netdev may be a new one.
 life_back()
 {
-	until_true "$LIFE_PATIENCE" test -d "/sys/bus/pci/devices/$QHCA_FUNCTION/net" &&
+	until_true test -d "/sys/bus/pci/devices/$QHCA_FUNCTION/net" &&
 		QHCA_IF=$(ls "/sys/bus/pci/devices/$QHCA_FUNCTION/net") || return 1
-	until_true "$LIFE_PATIENCE" test -d "/sys/class/infiniband/$QHCA_DEV" || return 1
+	until_true test -d "/sys/class/infiniband/$QHCA_DEV" || return 1
 	# shellcheck disable=SC2153 # the launcher's
 	ip link set "$QHCA_IF" mtu 4200 up && ip addr replace "$QHCA_IP/24" dev "$QHCA_IF" &&
-		until_true "$LIFE_PATIENCE" device_gid
+		until_true device_gid
 }
 
 # Without the device's number, which is a new one each time. With a disk, the core keeps a
@@ -324,9 +323,9 @@ life_qemu_kept() { [ -z "$LIFE_MOST" ] || [ $((qemu - LIFE_MOST)) -lt 16384 ]; }
 
 life_works()
 {
-	RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID timeout $((2 * LIFE_PATIENCE)) \
+	RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID timeout $((2 * PATIENCE)) \
 		/opt/qhca/selftests/rc_data &&
-		until_true 20 flood 50 500
+		until_true flood 50 500
 }
 
 # life_way NAME WHAT…
@@ -353,7 +352,7 @@ life_way()
 	expect "life/$name, and rdma res is as before" same "rdma res" "$(life_resources)" "$resources"
 	expect "life/$name, and the device's objects" same objects "$(life_objects)" "$objects"
 	# As before the load, behind the same work: a debug kernel frees some only then.
-	until_true 60 life_kept "$free0"
+	until_true life_kept "$free0"
 	echo "# life/$name: $n cycles, $took s; KiB available $free0 $free," \
 		"in slabs $slab0 $slab, QEMU $qemu0 $qemu"
 	expect "life/$name, and memory" life_guest_kept "$free0"

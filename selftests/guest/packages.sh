@@ -47,7 +47,7 @@ by_udev()
 	! loaded || return
 	/usr/lib/systemd/systemd-udevd --daemon || return
 	udevadm trigger --action=add --subsystem-match=pci
-	until_true 60 loaded || return
+	until_true loaded || return
 	udevadm settle
 	modinfo -F filename qhca qhca_ib
 	same "modules that dkms has made" \

@@ -271,7 +271,7 @@ killed()
 	if [ "$QHCA_ROLE" = a ]; then
 		timeout 120 "${command[@]}" >"$LOGS"/traffic 2>&1 &
 		traffic=$!
-		until_true 20 listening "$PORT"
+		until_true listening "$PORT"
 		qhca-host sync killed-up >/dev/null
 	else
 		qhca-host sync killed-up >/dev/null
@@ -282,10 +282,10 @@ killed()
 	expect $NAME/killed/traffic kill -0 $traffic
 	qhca-host sync killed-traffic >/dev/null
 	[ "$QHCA_ROLE" = b ] || qhca-host server kill >/dev/null
-	expect "$NAME/killed/J-019 the driver notices" until_true 30 life_gone "$mark"
+	expect "$NAME/killed/J-019 the driver notices" until_true life_gone "$mark"
 	# It may wait for its peer, over the network that is gone.
-	until_true 10 gone $traffic || kill $traffic
-	expect $NAME/killed/ends until_true 10 gone $traffic
+	PATIENCE=10 until_true gone $traffic || kill $traffic
+	expect $NAME/killed/ends until_true gone $traffic
 	qhca-host sync killed-over >/dev/null
 	expect $NAME/killed/replaced life_replace
 	expect $NAME/killed/back life_back

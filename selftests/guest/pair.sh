@@ -45,7 +45,7 @@ iperf() { iperf_to "$QHCA_PEER" "$@"; }
 # The server may not listen yet.
 iperf_to()
 {
-	local out figure end=$((SECONDS + 10))
+	local out figure end=$((SECONDS + PATIENCE))
 	until out=$(iperf3 -c "$1" -t 2 -f m "${@:2}"); do
 		[ $SECONDS -lt $end ] || return 1
 		sleep 0.2

@@ -31,15 +31,15 @@ why()
 # answered.
 serve()
 {
-	local name=$1 where=$2 server rc=0 end=$((SECONDS + 15))
+	local name=$1 where=$2 server rc=0 end=$((SECONDS + PATIENCE))
 	shift 2
 	timeout 90 stdbuf -oL "$@" >"$LOGS"/server 2>&1 &
 	server=$!
-	until ready "$where" || [ $SECONDS -ge $end ]; do sleep 0.1; done
+	until ready "$where" || gone $server || [ $SECONDS -ge $end ]; do sleep 0.1; done
 	qhca-host sync "up$STEP" >/dev/null
 	qhca-host sync "down$STEP" >/dev/null
 	# If it stays, the kernel has joined the group.
-	until_true "${GRACE:-10}" gone $server || resources >"$LOGS"/resources
+	PATIENCE=${GRACE:-10} until_true gone $server || resources >"$LOGS"/resources
 	kill $server 2>/dev/null
 	wait $server || rc=$?
 	qhca-host sync "over$STEP" >/dev/null

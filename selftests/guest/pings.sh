@@ -19,13 +19,13 @@ all_answered()
 	[ $((sent - back)) -le "$1" ]
 }
 
-# answered COMMAND…: whoever pings meanwhile is answered, 5 s later at the latest.
+# answered COMMAND…: whoever pings meanwhile is answered in the end.
 answered()
 {
 	local rc=0 sent back sent0 back0
 	read -r sent0 back0 < <(echoes)
 	"$@" || rc=1
-	until_true 5 all_answered $((sent0 - back0)) && return $rc
+	until_true all_answered $((sent0 - back0)) && return $rc
 	read -r sent back < <(echoes)
 	echo "$((sent - sent0)) pings, $((back - back0)) answered"
 	return 1

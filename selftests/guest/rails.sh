@@ -196,13 +196,13 @@ rails_unplug_command()
 
 rails_replug()
 {
-	until_true 30 test ! -e "/sys/bus/pci/devices/${FUNCTIONS[$1]}" || return
+	until_true test ! -e "/sys/bus/pci/devices/${FUNCTIONS[$1]}" || return
 	same "devices without it" "$(rails_devices)" $((${#DEVS[@]} - 1)) || return
 	if skip_word server; then
 		echo 1 >/sys/bus/pci/rescan
 	else
-		until_true 20 qhca-host plug "$1"
-	fi && until_true 30 test -e "/sys/class/infiniband/${DEVS[$1]}" && /opt/qhca/guest/setup.sh qhca
+		until_true qhca-host plug "$1"
+	fi && until_true test -e "/sys/class/infiniband/${DEVS[$1]}" && /opt/qhca/guest/setup.sh qhca
 }
 
 rails_unplug()
@@ -250,14 +250,14 @@ rails_ten_steps() { RDMA_DEVICE=${DEVS[$1]} RDMA_GID='' timeout 60 /opt/qhca/sel
 rails_bonds()
 {
 	expect rails/bond/made rails_bond || return
-	expect rails/bond/active until_true 10 rails_active "${IFS_OF[0]}"
-	expect "rails/bond: the GID is that of the active one" until_true 10 rails_gid_at "${DEVS[0]}"
+	expect rails/bond/active until_true rails_active "${IFS_OF[0]}"
+	expect "rails/bond: the GID is that of the active one" until_true rails_gid_at "${DEVS[0]}"
 	expect "rails/bond: no RDMA device more" same devices "$(rails_devices)" \
 		${#DEVS[@]}
 	expect "rails/bond: RC" rails_ten_steps 0
 	expect rails/bond/pulled qhca-cable down
-	expect rails/bond/failover until_true 10 rails_active "${IFS_OF[1]}"
-	expect "rails/bond: the GID moves" until_true 10 rails_gid_at "${DEVS[1]}"
+	expect rails/bond/failover until_true rails_active "${IFS_OF[1]}"
+	expect "rails/bond: the GID moves" until_true rails_gid_at "${DEVS[1]}"
 	expect "rails/bond: RC over the other" rails_ten_steps 1
 	expect rails/bond/back qhca-cable up
 	ip link del bond0

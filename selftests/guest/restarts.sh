@@ -19,7 +19,7 @@ life_again()
 	local rc=0
 	sleep $((LIFE_GRACE / 1000 + 1))	# since the last time
 	device_recovers true && qom qom-set faults '"timer every=1s fatal"' || rc=1
-	until_true "$LIFE_PATIENCE" life_state error && sleep 2 && life_state error || rc=1
+	until_true life_state error && sleep 2 && life_state error || rc=1
 	qom qom-set faults '""'
 	life_start && life_state healthy || rc=1
 	device_recovers false && return $rc
@@ -39,7 +39,7 @@ life_during()
 		sleep $pause
 		qom qom-set inject-fatal true
 		wait $resets || rc=1
-		until_true "$LIFE_PATIENCE" life_runs || rc=1
+		until_true life_runs || rc=1
 	done
 	probes_stop >"$log"
 	cut -d ' ' -f 2 "$log" | xargs | grep -v 'down up' || { cat "$log"; rc=1; }
@@ -63,7 +63,7 @@ life_starting()
 	for opcode in query_device create_eq create_cq create_qp; do
 		qom qom-set faults "\"cmd opcode=$opcode once fatal\"" || rc=1
 		device_reset
-		until_true "$LIFE_PATIENCE" life_runs || rc=1
+		until_true life_runs || rc=1
 	done
 	qom qom-set faults '""'
 	device_recovers false && life_grace $LIFE_GRACE && return $rc
@@ -93,7 +93,7 @@ life_zeroed()
 		setpci -s "$QHCA_FUNCTION" "BASE_ADDRESS_$bar=0" || rc=1
 	done
 	! echo "$QHCA_FUNCTION" >$driver/bind || rc=1
-	until_true "$LIFE_PATIENCE" life_mended && return $rc
+	until_true life_mended && return $rc
 }
 
 # Orders and questions that may come at any time, from anybody. All may fail but must end. An
@@ -130,7 +130,7 @@ life_storm()
 		pids+=($!)
 	done <<<"$LIFE_STORM"
 	wait "${pids[@]}"
-	until_true "$LIFE_PATIENCE" life_mended
+	until_true life_mended
 }
 
 life_mended()

@@ -63,11 +63,12 @@ same()
 	return 1
 }
 
-# until_true SECONDS COMMAND…
+PATIENCE=${PATIENCE:-120}	# seconds for what must come, on a busy host
+
+# until_true COMMAND…: in PATIENCE seconds
 until_true()
 {
-	local end=$((SECONDS + $1))
-	shift
+	local end=$((SECONDS + PATIENCE))
 	until "$@"; do
 		[ $SECONDS -lt $end ] || return 1
 		sleep 0.05

@@ -26,7 +26,7 @@ remember()
 
 netdev_of_mac()
 {
-	local dev mac end=$((SECONDS + 5))
+	local dev mac end=$((SECONDS + 30))
 	while [ $SECONDS -lt $end ]; do
 		for dev in /sys/class/net/*; do
 			read -r mac 2>/dev/null <"$dev/address" || continue
@@ -108,7 +108,7 @@ setup_eth()
 # rdma_of NETDEV: the RDMA device of the same function, which is there a moment later.
 rdma_of()
 {
-	local end=$((SECONDS + 5))
+	local end=$((SECONDS + 30))
 	until ls "/sys/class/net/$1/device/infiniband" 2>/dev/null; do
 		[ $SECONDS -lt $end ] || return 1
 		sleep 0.02

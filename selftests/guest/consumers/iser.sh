@@ -65,7 +65,7 @@ iser_login()
 	modprobe ib_iser || return 1
 	[ -e /etc/iscsi/initiatorname.iscsi ] || return 1
 	if ! pidof iscsid >/dev/null; then
-		iscsid && until_true 10 eval 'iscsiadm -m iface >/dev/null' || return 1
+		iscsid && until_true eval 'iscsiadm -m iface >/dev/null' || return 1
 		iser_node -o new -I iser || return 1
 	fi
 	iser_node -l && wait_disks iscsi

@@ -24,7 +24,7 @@ fi_ends()
 	wait -n -p first "$2" "$3" || rc=$?
 	[ "$first" = "$2" ] && other=$3 || other=$2
 	[ "$rc" = 0 ] || { kill "$other"; wait "$other"; return "$rc"; }
-	[[ $1 != *rxm ]] || until_true 10 gone "$other" || ! fi_stuck "$other" || return 0
+	[[ $1 != *rxm ]] || PATIENCE=10 until_true gone "$other" || ! fi_stuck "$other" || return 0
 	wait "$other"
 }
 
@@ -36,7 +36,7 @@ fi_pair()
 	args=(-p "$1" -e "$2" -d "$(fi_domain "$2")" -c "${@:3}")
 	timeout "${FI_LIMIT:-120}" stdbuf -oL fi_pingpong -B $FI_PORT "${args[@]}" >"$LOGS/fi.server" 2>&1 &
 	server=$!
-	until_true 20 listening $FI_PORT || { kill $server; echo "no server"; return 1; }
+	until_true listening $FI_PORT || { kill $server; echo "no server"; return 1; }
 	timeout "${FI_LIMIT:-120}" stdbuf -oL fi_pingpong -P $FI_PORT "${args[@]}" "$QHCA_IP" \
 		>"$LOGS/fi.client" 2>&1 &
 	fi_ends "$1" $server $! || rc=$?

@@ -63,7 +63,7 @@ have_disks() { [ "$(scsi_disks "$1" | wc -l)" = "${2:-2}" ]; }
 wait_disks()
 {
 	local host control
-	until_true 20 have_disks "$1" || return 1
+	until_true have_disks "$1" || return 1
 	for host in /sys/class/"$1"_host/host*/device; do
 		for control in "$host"{,/session*/target*,/target*}/power/control; do
 			[ ! -e "$control" ] || echo on >"$control" || return 1

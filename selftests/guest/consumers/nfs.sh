@@ -16,7 +16,7 @@ nfs_server()
 	mkfs.ext4 -q -F /dev/ram0 && mount /dev/ram0 $EXPORTS/ext4 &&
 		mount -t tmpfs -o size=192m none $EXPORTS/tmpfs || return 1
 	mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd || return 1
-	rpcbind -w && until_true 5 listening 111 && rpc.statd --no-notify && rpc.mountd || return 1
+	rpcbind -w && until_true listening 111 && rpc.statd --no-notify && rpc.mountd || return 1
 	exportfs -o $options "*:$EXPORTS/ext4" && exportfs -o $options,fsid=7 "*:$EXPORTS/tmpfs" &&
 		nfs_serve && echo Y >/proc/fs/nfsd/v4_end_grace && grep rdma /proc/fs/nfsd/portlist
 }

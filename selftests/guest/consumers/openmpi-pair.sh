@@ -42,7 +42,7 @@ openmpi-pair()
 	expect consumers/openmpi-pair/names mpi_pair_names
 	python3 "$RSH" --serve >"$LOGS/rsh" 2>&1 &
 	server=$!
-	until_true 20 listening 7700
+	until_true listening 7700
 	qhca-host sync mpi-begin >/dev/null
 	if [ "$QHCA_ROLE" = a ]; then
 		expect consumers/openmpi-pair/ucx pair_over_ucx

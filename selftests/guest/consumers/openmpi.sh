@@ -23,10 +23,10 @@ mpi_run()
 	: >"$LOGS/mpi"
 	"$@" >>"$LOGS/mpi" 2>&1 &
 	pid=$!
-	until_true "${MPI_LIMIT:-120}" gone $pid || {
+	PATIENCE=${MPI_LIMIT:-120} until_true gone $pid || {
 		rdma statistic show link "$QHCA_DEV/1"
 		pkill -SEGV -x 'openmpi|mpich'
-		until_true 20 gone $pid || kill $pid
+		PATIENCE=20 until_true gone $pid || kill $pid
 	} >>"$LOGS/mpi" 2>&1
 	wait $pid || { cat "$LOGS/mpi"; return 1; }
 }

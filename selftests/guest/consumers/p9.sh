@@ -73,7 +73,7 @@ p9_stop()
 {
 	local pid
 	pid=$(cat $P9_DIR/pid)
-	kill "$pid" && until_true 10 gone "$pid" && unload 9p 9pnet_rdma && rm -r $P9_DIR
+	kill "$pid" && until_true gone "$pid" && unload 9p 9pnet_rdma && rm -r $P9_DIR
 }
 
 p9()

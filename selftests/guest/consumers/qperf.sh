@@ -34,7 +34,7 @@ qperf()
 	qperf_traced 2>/dev/null
 	command qperf >"$LOGS/qperf.server" 2>&1 &
 	server=$!
-	until_true 20 listening 19765 || result fail consumers/qperf/server
+	until_true listening 19765 || result fail consumers/qperf/server
 	for test in $QPERF_TESTS; do
 		EXPECT_LINES=40 expect "consumers/qperf/$test" qperf_test "$test"
 	done

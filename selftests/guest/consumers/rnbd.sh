@@ -25,7 +25,7 @@ rnbd_map()
 	local other=${QHCA_IP%.*}.201
 	ip address add "$other/24" dev "$QHCA_IF" &&
 		echo "sessname=check path=ip:$QHCA_IP path=ip:$other device_path=dev/ram0" \
-			>$RNBD_CTL/map_device && until_true 10 test -b /dev/rnbd0 &&
+			>$RNBD_CTL/map_device && until_true test -b /dev/rnbd0 &&
 		[ "$(cat /sys/class/rtrs-client/check/paths/*/state)" = $'connected\nconnected' ]
 }
 
@@ -43,7 +43,7 @@ rnbd_reconnect()
 	writer=$!
 	for path in /sys/class/rtrs-client/check/paths/*; do
 		sleep 1
-		echo 1 >"$path/reconnect" && until_true 20 grep -qx connected "$path/state" || rc=1
+		echo 1 >"$path/reconnect" && until_true grep -qx connected "$path/state" || rc=1
 	done
 	wait $writer && return $rc
 }
@@ -53,8 +53,8 @@ rnbd_no_session() { [ -z "$(ls /sys/class/rtrs-client)" ]; }
 # The session closes after its last device has gone, and then its owner lets go of it.
 rnbd_unmap()
 {
-	echo normal >/sys/block/rnbd0/rnbd/unmap_device && until_true 10 test ! -e /sys/block/rnbd0 &&
-		until_true 10 rnbd_no_session && sleep 1 &&
+	echo normal >/sys/block/rnbd0/rnbd/unmap_device && until_true test ! -e /sys/block/rnbd0 &&
+		until_true rnbd_no_session && sleep 1 &&
 		ip address del "${QHCA_IP%.*}.201/24" dev "$QHCA_IF"
 }
 
@@ -63,7 +63,7 @@ rnbd_stop()
 {
 	local module
 	for module in rnbd_client rtrs_client rnbd_server rtrs_server rtrs_core brd; do
-		until_true 15 rmmod $module || return 1
+		until_true rmmod $module || return 1
 	done
 }
 

@@ -39,7 +39,7 @@ smb_serve()
 {
 	smb_config "$1" >$SMB_DIR/conf
 	ksmbd.adduser -C $SMB_DIR/conf -P $SMB_DIR/users -p secret -a root || return 1
-	ksmbd.mountd -C $SMB_DIR/conf -P $SMB_DIR/users && until_true 15 listening 445
+	ksmbd.mountd -C $SMB_DIR/conf -P $SMB_DIR/users && until_true listening 445
 }
 
 smb_mount()
@@ -91,9 +91,9 @@ smb_stop()
 {
 	local module
 	ksmbd.control -s
-	until_true 10 eval '! pgrep -x ksmbd.mountd'
+	until_true eval '! pgrep -x ksmbd.mountd'
 	for module in cifs ksmbd cifs_md4 cifs_arc4; do
-		until_true 15 rmmod $module || return 1
+		until_true rmmod $module || return 1
 	done
 	rm -r $SMB_DIR
 }

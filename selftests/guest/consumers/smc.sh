@@ -72,7 +72,7 @@ smc()
 	if [ "$QHCA_ROLE" = a ]; then
 		python3 "$SMC_TOOL" server "$QHCA_IP" $SMC_PORT >"$LOGS/smc-server" 2>&1 &
 		server=$!
-		expect consumers/smc/server until_true 20 grep -q listening "$LOGS/smc-server"
+		expect consumers/smc/server until_true grep -q listening "$LOGS/smc-server"
 	fi
 	qhca-host sync smc-up >/dev/null
 	smc_first

@@ -58,7 +58,7 @@ srp_connect()
 # blocks the next one.
 srp_login()
 {
-	modprobe ib_srp && until_true 10 srp_connect "$1" && wait_disks srp
+	modprobe ib_srp && until_true srp_connect "$1" && wait_disks srp
 }
 
 srp_used()
@@ -76,7 +76,7 @@ srp_logout()
 	for port in /sys/class/srp_remote_ports/port-*; do
 		echo 1 >"$port/delete" || return 1
 	done
-	until_true 20 no_host
+	until_true no_host
 }
 
 # Each login with another way to describe memory.

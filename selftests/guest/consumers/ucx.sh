@@ -34,7 +34,7 @@ ucx_two()
 		exec timeout "${UCX_LIMIT:-100}" $4
 	) >"$log.server" 2>&1 &
 	server=$!
-	until_true 20 listening "$port" || rc="none, no server"
+	until_true listening "$port" || rc="none, no server"
 	if [ "$rc" = 0 ]; then
 		(
 			ucx_env "$tls" "$gid"
@@ -74,10 +74,10 @@ ucx_client_server()
 	( ucx_env "$1"; exec timeout 60 stdbuf -oL $UCX_DIR/ucp_client_server -c "$2" -p $UCX_PORT ) \
 		>"$LOGS/ucx.server" 2>&1 &
 	server=$!
-	until_true 20 grep -q 'Waiting for connection' "$LOGS/ucx.server"
+	until_true grep -q 'Waiting for connection' "$LOGS/ucx.server"
 	( ucx_env "$1"; exec timeout 60 $UCX_DIR/ucp_client_server -c "$2" -p $UCX_PORT -a "$QHCA_IP" ) \
 		>"$LOGS/ucx.client" 2>&1 || rc=$?
-	until_true 5 grep -q 'UCP TEST SUCCESS' "$LOGS/ucx.server" || rc="$rc, no success"
+	until_true grep -q 'UCP TEST SUCCESS' "$LOGS/ucx.server" || rc="$rc, no success"
 	kill $server
 	wait $server
 	cat "$LOGS/ucx.server" "$LOGS/ucx.client"
