@@ -265,7 +265,7 @@ class EthQueue:
         self.hca.doorbell("ETH", self.number, self.pi)
 
 
-def wait_for(function, what, seconds=10):
+def wait_for(function, what, seconds=30):
     """Call function() until it returns something true; return that."""
     end = time.monotonic() + seconds
     while True:

@@ -83,7 +83,7 @@ def test_live(qemu):
         # The largest blocks are sent first; all others are less than 2 MiB.
         wait_for(lambda: "ram" in hca.m.cmd("query-migrate"), "start")
         total = hca.m.cmd("query-migrate")["ram"]["total"]
-        wait_for(lambda: remaining(hca.m) < total - RAM_SIZE - size // 2, "half of it", 30)
+        wait_for(lambda: remaining(hca.m) < total - RAM_SIZE - size // 2, "half of it")
         equal(hca.m.cmd("query-migrate")["ram"]["dirty-sync-count"], 1)
         qp.post(c.WR_RDMA_WRITE, ram, 100, rdma(dm, 70))
         equal(qp.done(), (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
@@ -217,7 +217,7 @@ def test_unplugged(qemu):
         hca.m.write(hca.bar[c.BAR_DM], noise(MIB))
         machine.cmd("migrate-set-parameters", **{"max-bandwidth": 128 * KIB})
         machine.cmd("migrate", uri="file:" + os.path.join(folder, "state"))
-        wait_for(lambda: remaining(machine) < 20 * MIB, "device memory's turn", 30)
+        wait_for(lambda: remaining(machine) < 20 * MIB, "device memory's turn")
         port.write(slot, 2, SLOT_OFF)
         check_unplugged(hca)
         machine.cmd("migrate-set-parameters", **{"max-bandwidth": 1 << 30})

@@ -29,7 +29,7 @@ def used_memory(hca, fd, size, num):
         areas.append(Mr(port, FAR + number * size, size))
     for src, dst in zip(areas[::2], areas[1::2]):
         one.post(c.WR_RDMA_WRITE, src, size, rdma(dst))
-        wait_for(one.cq.poll, "completion", 30)
+        wait_for(one.cq.poll, "completion")
 
 
 def test_memory_of_one_that_goes(program):
