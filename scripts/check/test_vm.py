@@ -5,7 +5,6 @@
 import contextlib
 import io
 import json
-import mmap
 import os
 import socket
 import subprocess
@@ -192,24 +191,6 @@ class Accelerator(unittest.TestCase):
             accel, why = self.choose(**args)
             self.assertEqual(accel, 'tcg')
             self.assertIn(expect, why)
-
-
-class Memory(unittest.TestCase):
-    """What counts as QEMU's own: for the measure, this process is QEMU."""
-
-    def grown(self, mib, prot):
-        qemu = types.SimpleNamespace(process=types.SimpleNamespace(pid=os.getpid()))
-        before = session.Session.memory(qemu)
-        with mmap.mmap(-1, mib << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot) as area:
-            for page in range(0, 32 << 20, mmap.PAGESIZE):
-                area[page] = 1
-            return (session.Session.memory(qemu) - before) >> 10
-
-    def test_own(self):
-        data, code = mmap.PROT_READ | mmap.PROT_WRITE, mmap.PROT_EXEC
-        self.assertGreaterEqual(self.grown(64, data), 31)
-        self.assertLess(self.grown(512, data), 8)           # the guest's
-        self.assertLess(self.grown(64, data | code), 8)     # translated from the guest's
 
 
 NICS = [machine.Nic('qhca', 0, 0, 1, 'user'), machine.Nic('virtio', 1, 0, 1, 'user')]

@@ -175,8 +175,6 @@ class Session:
                 return self._life_of_server(rest)
             if word == 'snapshot':
                 return qmp.snapshot(self._qmp(), requests.seconds(rest))
-            if word == 'memory':
-                return str(self.memory())
         except requests.Refused as err:
             return requests.error(str(err))
         return requests.error('unknown request')
@@ -213,23 +211,6 @@ class Session:
 
     def _qmp(self):
         return os.path.join(self.sock_dir, 'qmp')
-
-    def memory(self):
-        """KiB that QEMU has taken from the host, without the guest's RAM, which is a mapping
-        of more than 256 MiB, and the code translated from it, which can be written and
-        executed."""
-        total = size = 0
-        counts = True
-        with open(f'/proc/{self.process.pid}/smaps', encoding='utf-8') as file:
-            for line in file:
-                word, _, rest = line.partition(':')
-                if '-' in word:
-                    counts = ' rwx' not in word
-                elif word == 'Size':
-                    size = int(rest.split()[0])
-                elif word == 'Rss' and counts and size <= 256 << 10:
-                    total += int(rest.split()[0])
-        return total
 
     def answer(self, text):
         """A guest that does not take it gets no other; one that is gone is noticed elsewhere."""
