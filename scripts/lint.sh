@@ -121,14 +121,15 @@ QEMU_MISTAKEN+='|(icrc.c|bytes.h):.* architecture specific defines|(icrc|walk|tr
 
 lint_qemu()
 {
-	local tree list out
+	local tree list out rc=0
 	list=$(files 'qemu-device/*.[ch]')
 	[ -n "$list" ] || return $SKIPPED
 	tree=$("$QHCA_TOP/scripts/build/qemu.sh" --tree)
 	# shellcheck disable=SC2086 # a list
 	out=$(br_extra perl "$(br_path "$tree")/scripts/checkpatch.pl" --strict --no-tree \
-		--terse --no-summary -f $list | grep -vE "$QEMU_MISTAKEN")
-	[ -z "$out" ] || { echo "$out"; return 1; }
+		--terse --no-summary -f $list 2>&1) || rc=$?
+	[ $rc -le 1 ] || { echo "$out"; return 1; }	# 1: with findings
+	! grep -vE "$QEMU_MISTAKEN|^$" <<<"$out"
 }
 
 lint_text() { br_extra env PRE_COMMIT_HOME=/tmp/pre-commit pre-commit run --all-files; }
@@ -219,6 +220,9 @@ lint_cocci()
 	# Scripts that need the whole kernel, or have no report mode, print nothing.
 	# shellcheck disable=SC2016 # expands inside
 	out=$(br_extra sh -c 'cd "$1/scripts/coccinelle"
+		echo "int f(int a) { if (a) return 1;; return 0; }" >/tmp/cocci.c
+		spatch --very-quiet -D report --cocci-file misc/semicolon.cocci /tmp/cocci.c |
+			grep -q "Unneeded semicolon" || echo "cocci: it finds nothing anywhere"
 		find . -name "*.cocci" | sort | while read -r script; do
 			grep -q "virtual report" "$script" || continue
 			timeout 900 spatch --very-quiet -D report --no-show-diff \
