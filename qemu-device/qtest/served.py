@@ -205,6 +205,12 @@ def cpu_time(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def size_of(pid, what):
+    """KiB that the kernel counts as @what, VmData and the like, of a process; see proc(5)."""
+    with open("/proc/%d/status" % pid, encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(what + ":"))
+
+
 def children(pid):
     with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
         return list(map(int, file.read().split()))

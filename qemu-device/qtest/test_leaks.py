@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A process has no more memory after hundreds of lives of its device than after a few."""
 
-import re
 import statistics
 import time
 
@@ -9,6 +8,7 @@ import contract as c
 from fixture import MAC_BYTES, equal, running
 from hca import PAGE
 from rc import Mr, Port, connected, rdma
+from served import size_of
 from test_life import SLOT_OFF, check_unplugged, plug, root_port
 
 WINDOWS = 12
@@ -16,18 +16,13 @@ LIVES = 64      # in each
 MAP = 4096      # bytes: maps of the machine's memory come and go with BARs, and leave gaps
 
 
-def kib(pid):
-    """What a process has of its own, without files and memory that it shares."""
-    with open("/proc/%d/status" % pid, encoding="ascii") as file:
-        return int(re.search(r"RssAnon:\s*(\d+)", file.read())[1])
-
-
 def settled(pid):
-    """The least in a while: QEMU frees maps 50 ms after they were in use, or later."""
+    """KiB that a process has of its own, without files and memory that it shares; the least in
+    a while: QEMU frees maps 50 ms after they were in use, or later."""
     sizes = []
     for _ in range(20):
         time.sleep(0.01)
-        sizes.append(kib(pid))
+        sizes.append(size_of(pid, "RssAnon"))
     return min(sizes)
 
 

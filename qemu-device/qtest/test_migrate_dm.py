@@ -11,6 +11,7 @@ from fixture import DEVICE, MAC, MAC_BYTES, TWO, equal, mapped, running, running
 from hca import PAGE, SLOT, wait_for
 from machine import RAM_SIZE, Machine
 from rc import Mr, Port, connected, rdma
+from served import size_of
 from test_life import ROOT_PORT, SLOT_OFF, check_unplugged, plug, root_port
 from test_migrate import ended, goes_on, loaded, save
 
@@ -230,8 +231,7 @@ def test_unplugged(qemu):
 
 def peak(machine):
     """Maximal size of QEMU's address space so far, in bytes."""
-    with open("/proc/%d/status" % machine.get_pid(), encoding="ascii") as file:
-        return KIB * next(int(line.split()[1]) for line in file if line.startswith("VmPeak"))
+    return KIB * size_of(machine.get_pid(), "VmPeak")
 
 
 def test_forged_length(qemu):

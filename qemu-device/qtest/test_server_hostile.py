@@ -15,7 +15,7 @@ from fixture import equal, start
 from hca import PAGE, wait_for
 from machine import RAM_SIZE
 from rc import Mr, Port, connected, rdma
-from served import Server, cpu_time, machine, machines
+from served import Server, cpu_time, machine, machines, size_of
 from test_server import is_refused, memory
 from vfio_user import (CONFIG, GET_INFO, GREETING, HEAD, INFO, MSIX, READ, SET_IRQS, VERSION,
                        Client, Gone, Refused)
@@ -176,8 +176,7 @@ def test_shrunk_beyond_limit(program):
         hca = machine(server, 0)
         start([hca])
         limits = resource.prlimit(server.process.pid, resource.RLIMIT_DATA)
-        with open("/proc/%d/status" % server.process.pid, encoding="ascii") as file:
-            used, = [int(line.split()[1]) << 10 for line in file if line.startswith("VmData")]
+        used = size_of(server.process.pid, "VmData") << 10
         resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (used + (256 << 20), limits[1]))
         hca.m.client.share(FAR, size, fd)
         os.ftruncate(fd, PAGE)
