@@ -354,9 +354,8 @@ life_way()
 	expect "life/$name, and the device's objects" same objects "$(life_objects)" "$objects"
 	expect "life/$name, and what they take" same bytes "$(life_bytes)" "$bytes"
 	# As before the load, behind the same work: a debug kernel frees some only then.
-	until_true life_kept "$free0"
+	expect "life/$name, and memory" until_true life_kept "$free0"
 	echo "# life/$name: $n cycles, $took s; KiB available $free0 $free, in slabs $slab0 $slab"
-	expect "life/$name, and memory" life_kept "$free0"
 }
 
 life()

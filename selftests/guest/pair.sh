@@ -42,14 +42,13 @@ big() { ping -q -n -c 3 -i 0.1 -s 60000 -W 5 "$QHCA_PEER"; }
 
 iperf() { iperf_to "$QHCA_PEER" "$@"; }
 
+iperf_once() { out=$(iperf3 -c "$1" -t 2 -f m "${@:2}"); }
+
 # The server may not listen yet.
 iperf_to()
 {
-	local out figure end=$((SECONDS + PATIENCE))
-	until out=$(iperf3 -c "$1" -t 2 -f m "${@:2}"); do
-		[ $SECONDS -lt $end ] || return 1
-		sleep 0.2
-	done
+	local out figure
+	until_true iperf_once "$@" || return
 	figure=$(awk '/receiver/ { print $(NF - 2), $(NF - 1) }' <<<"$out")
 	echo "# iperf3 $*: $figure" >&3
 	[ "${figure%%[. ]*}" -gt 0 ]

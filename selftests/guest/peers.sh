@@ -26,16 +26,18 @@ why()
 	{ head -n 4 "$1"; echo ...; tail -n 3 "$1"; } | sed 's/^/    /'
 }
 
+ready_or_gone() { ready "$1" || gone "$2"; }
+
 # The server ends by itself, GRACE seconds (10) after its client at the latest. The client's
 # machine waits for that: where frames are lost, what says goodbye is repeated and must be
 # answered.
 serve()
 {
-	local name=$1 where=$2 server rc=0 end=$((SECONDS + PATIENCE))
+	local name=$1 where=$2 server rc=0
 	shift 2
 	timeout 90 stdbuf -oL "$@" >"$LOGS"/server 2>&1 &
 	server=$!
-	until ready "$where" || gone $server || [ $SECONDS -ge $end ]; do sleep 0.1; done
+	until_true ready_or_gone "$where" $server
 	qhca-host sync "up$STEP" >/dev/null
 	qhca-host sync "down$STEP" >/dev/null
 	# If it stays, the kernel has joined the group.
