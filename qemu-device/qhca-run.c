@@ -19,11 +19,11 @@ uint64_t qhca_dev_now(void)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
-/* Without a limit there always is: do not read the clock for each frame. */
+/* Without a limit it is no matter of time: do not read the clock each time. */
 static bool qhca_has_time(const QHCAState *s)
 {
-    return s->props.cpu_share >= 100 ||
-           qhca_engine_has_time(s->engine, qhca_dev_now());
+    return qhca_engine_has_time(s->engine, s->props.cpu_share >= 100 ?
+                                           0 : qhca_dev_now());
 }
 
 /*

@@ -13,6 +13,7 @@
 #include "hw/pci/pcie.h"
 #include "hw/pci/pcie_aer.h"
 
+#include "common/link.h"
 #include "qhca.h"
 #include "trace.h"
 
@@ -60,6 +61,34 @@ static bool qhca_init_pm(PCIDevice *pci, Error **errp)
     return true;
 }
 
+static uint8_t *qhca_pcie(PCIDevice *pci, uint8_t *space)
+{
+    return space + pci->exp.exp_cap;
+}
+
+static void qhca_reset_link(PCIDevice *pci)
+{
+    pci_set_word(qhca_pcie(pci, pci->config) + PCI_EXP_DEVCTL,
+                 QHCA_LINK_DEVCTL);
+}
+
+/*
+ * A machine keeps the link that it was saved with: another one is no reason to
+ * refuse a state, as it says nothing of what the device does.
+ */
+static void qhca_init_link(PCIDevice *pci)
+{
+    uint8_t *cmask = qhca_pcie(pci, pci->cmask);
+
+    pcie_cap_fill_link_ep_usp(pci, QHCA_LINK_WIDTH, QHCA_LINK_SPEED);
+    pci_set_long(cmask + PCI_EXP_LNKCAP, 0);
+    pci_set_long(cmask + PCI_EXP_LNKCAP2, 0);
+    pci_set_word(cmask + PCI_EXP_LNKCTL2, 0);
+    pci_word_test_and_set_mask(qhca_pcie(pci, pci->wmask) + PCI_EXP_DEVCTL,
+                               PCI_EXP_DEVCTL_READRQ);
+    qhca_reset_link(pci);
+}
+
 static bool qhca_init_pcie(QHCAState *s, Error **errp)
 {
     PCIDevice *pci = PCI_DEVICE(s);
@@ -70,6 +99,7 @@ static bool qhca_init_pcie(QHCAState *s, Error **errp)
     }
     pcie_cap_flr_init(pci);
     pcie_cap_deverr_init(pci);
+    qhca_init_link(pci);
     if (pcie_aer_init(pci, PCI_ERR_VER, QHCA_PCIE_AER_OFFSET, PCI_ERR_SIZEOF,
                       errp) < 0) {
         pcie_cap_exit(pci);
@@ -78,24 +108,6 @@ static bool qhca_init_pcie(QHCAState *s, Error **errp)
     pcie_dev_ser_num_init(pci, QHCA_PCIE_DSN_OFFSET,
                           qhca_props_serial(s->conf.macaddr.a));
     return true;
-}
-
-/*
- * Clearing MSI-X's function mask sends messages at once, and one may unplug the
- * device. Then its configuration space is gone.
- */
-static void qhca_config_write(PCIDevice *pci, uint32_t addr, uint32_t val,
-                              int len)
-{
-    QHCAState *s = QHCA(pci);
-
-    qhca_dev_hold(s);
-    pci_default_write_config(pci, addr, val, len);
-    if (!s->gone) {
-        pcie_cap_flr_write_config(pci, addr, val, len);
-        pcie_aer_write_config(pci, addr, val, len);
-    }
-    qhca_dev_release(s);
 }
 
 static void qhca_realize(PCIDevice *pci, Error **errp)
@@ -108,7 +120,8 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
         return;
     }
     s->id = DEVICE(s)->id ?: TYPE_QHCA;
-    pci->config_write = qhca_config_write;
+    pci->config_write = qhca_dev_config_write;
+    pci->config_read = qhca_dev_config_read;
     if (!qhca_dev_capture_init(s, errp)) {
         goto err_engine;
     }
@@ -203,6 +216,10 @@ static void qhca_reset_hold(Object *obj, ResetType type)
     bool now = qhca_dev_enter(s);
 
     trace_qhca_reset(s->id, type, !now);
+    s->late.len = 0;
+    if (!s->gone) {
+        qhca_reset_link(PCI_DEVICE(s));
+    }
     if (now) {
         qhca_dev_run_reset(s);
         qhca_dev_leave(s);

@@ -52,6 +52,8 @@ QHCA_ASSERT_SIZE(struct qhca_pages, 4096);
 #define QHCA_PAGE_FLAGS		0x3ull
 
 #define QHCA_ODP_SIZE_MAX	(1ull << 57)	/* bytes of a region of type ODP */
+/* Block addresses that a node of its tree counts as; it has QHCA_TABLE_ENTRIES pages or nodes. */
+#define QHCA_NODE_BLOCKS	(QHCA_TABLE_ENTRIES + 1u)
 
 #define QHCA_ACCESS_LOCAL_WRITE		0x0001
 #define QHCA_ACCESS_REMOTE_WRITE	0x0002

@@ -2,6 +2,7 @@
 /* qhca front ends: the properties that the operator sets. */
 #include <string.h>
 
+#include "link.h"
 #include "props.h"
 
 #define QHCA_MAX_VECTORS 64     /* the engine has as many event queues */
@@ -10,6 +11,8 @@
 #define QHCA_MAX_DM (1u << 30)
 #define QHCA_MAX_BANDWIDTH 100000   /* the port's speed */
 #define TIMER_SLACK_NS 200000  /* a busy host is often later than that */
+
+_Static_assert(QHCA_LINK_MBIT >= QHCA_MAX_BANDWIDTH, "link below port");
 
 static bool is_power_of_two(uint64_t value)
 {

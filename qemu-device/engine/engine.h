@@ -110,6 +110,9 @@ enum qhca_told {
  *             The callback may be NULL: there are no neighbours
  * @remove: take the device out of its slot, by surprise, but not from here;
  *          NULL unless the configuration says @removable
+ * @enough: whether an entry point should return, for it has taken long enough;
+ *          asked between turns of the run loop, after which @schedule is called
+ *          for the rest. NULL: only units of work count
  * @guest_error: the guest did something a correct driver does not; @msg is one
  *               line
  * @trace: trace functions, or NULL
@@ -138,6 +141,7 @@ struct qhca_engine_ops {
     struct qhca_engine *(*neighbour)(void *opaque, const uint8_t smac[6],
                                      const uint8_t dmac[6]);
     void (*remove)(void *opaque);
+    bool (*enough)(void *opaque);
     void (*guest_error)(void *opaque, const char *msg);
     const struct qhca_engine_traces *trace;
 #ifdef QHCA_HOSTILE
@@ -229,8 +233,9 @@ bool qhca_engine_rest(struct qhca_engine *e, uint64_t now);
 void qhca_engine_bad_doorbell(struct qhca_engine *e);
 
 /*
- * Receive a frame (no FCS). It is accepted in any case: a caller with many has
- * to pause by itself. Returns the work done, in the units of
+ * Receive a frame (no FCS). Call it when qhca_engine_has_time(); otherwise the
+ * frame may have to wait in the engine, which has room for a few. A caller with
+ * many has to pause by itself. Returns the work done, in the units of
  * Documentation/bounds.rst.
  */
 unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
@@ -246,8 +251,9 @@ unsigned qhca_engine_rx_more(struct qhca_engine *e, uint64_t now,
 bool qhca_engine_can_receive(struct qhca_engine *e);
 
 /*
- * Whether there is time for a frame now; if not, there will be after one of the
- * next calls of qhca_engine_tick().
+ * Whether there is time for a frame now, and the one before has been delivered;
+ * if not, there will be after one of the next calls of qhca_engine_tick() or
+ * qhca_engine_run().
  */
 bool qhca_engine_has_time(const struct qhca_engine *e, uint64_t now);
 

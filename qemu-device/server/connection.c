@@ -45,16 +45,18 @@
 /* Messages for one machine before the others have a turn. */
 #define MESSAGES        64
 
-static gpointer attach(gpointer opaque)
+static void attach(gpointer data, gpointer opaque)
 {
     struct hca *hca = opaque;
     uint64_t one = 1;
 
+    (void)data;
+    /* Also for ThreadSanitizer, which does not know the locks of the pool. */
+    g_assert(g_atomic_int_get(&hca->attaching));
     hca->error = vfu_attach_ctx(hca->vfu) ? errno : 0;
     if (write(hca->attach_fd, &one, sizeof(one)) < 0) {
         g_error("eventfd: %s", g_strerror(errno));
     }
-    return NULL;
 }
 
 /* struct rest - a file descriptor, or -1 and memory that the machine had */
@@ -81,7 +83,7 @@ static int weight_of(const struct rest *rest)
 
 static void end_one(struct rest *rest, int *left)
 {
-    /* Also for ThreadSanitizer, which does not know the locks of the pool. */
+    /* As in attach(). */
     g_assert(g_atomic_int_get(left) > 0);
     if (rest->fd >= 0) {
         close(rest->fd);
@@ -106,19 +108,50 @@ static void unmap_one(gpointer rest, gpointer opaque)
     end_one(rest, &hca->unmapping);
 }
 
-/* Memory does not wait for file descriptors, which a machine can hold up. */
+/*
+ * Each has one from the beginning: when it is needed there may be no memory for
+ * it, or too many of the user's. Memory does not wait for file descriptors,
+ * which a machine can hold up.
+ */
+bool hca_start_threads(struct hca *hca)
+{
+    const struct {
+        GThreadPool **pool;
+        GFunc work;
+    } all[] = {
+        { &hca->attacher, attach }, { &hca->closer, close_one },
+        { &hca->unmapper, unmap_one },
+    };
+    g_autoptr(GError) error = NULL;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
+        *all[i].pool = g_thread_pool_new(all[i].work, hca, 1, TRUE, &error);
+        if (error) {
+            hca_log(hca, "%s", error->message);
+            return false;
+        }
+    }
+    return true;
+}
+
+void hca_end_threads(struct hca *hca)
+{
+    GThreadPool *all[] = { hca->attacher, hca->closer, hca->unmapper };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
+        if (all[i]) {
+            g_thread_pool_free(all[i], FALSE, FALSE);
+        }
+    }
+}
+
 static void end_later(struct hca *hca, struct rest rest)
 {
-    struct rest *copy = g_memdup2(&rest, sizeof(rest));
     bool fd = rest.fd >= 0;
-    GThreadPool **pool = fd ? &hca->closer : &hca->unmapper;
 
-    if (!*pool) {
-        *pool = g_thread_pool_new(fd ? close_one : unmap_one, hca, 1, FALSE,
-                                  NULL);
-    }
     g_atomic_int_add(fd ? &hca->closing : &hca->unmapping, weight_of(&rest));
-    g_thread_pool_push(*pool, copy, NULL);
+    g_thread_pool_push(fd ? hca->closer : hca->unmapper,
+                       g_memdup2(&rest, sizeof(rest)), NULL);
 }
 
 void hca_close_fd(vfu_ctx_t *vfu, int fd)
@@ -145,8 +178,7 @@ static void connected(struct hca *hca)
     if (read(hca->attach_fd, &count, sizeof(count)) < 0) {
         return;
     }
-    g_thread_join(hca->attaching);
-    hca->attaching = NULL;
+    g_atomic_int_set(&hca->attaching, false);
     if (!hca->error) {
         fd = vfu_get_poll_fd(hca->vfu);
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
@@ -273,12 +305,16 @@ void hca_poll(const struct hca *hca, struct pollfd *fd)
 
 void hca_input(struct hca *hca)
 {
+    uint64_t now = hca_now();
+
+    hca->until = now + HCA_TURN_NS;
     if (hca->attaching) {
         connected(hca);
     } else if (!hca->attached && (hca_is_ending(hca) || !hca_renew_dm(hca))) {
-        hca->look = hca_now() + PARTIAL_LOOK_NS;    /* for the next machine */
+        hca->look = now + PARTIAL_LOOK_NS;      /* for the next machine */
     } else if (!hca->attached) {
-        hca->attaching = g_thread_new("attach", attach, hca);
+        g_atomic_int_set(&hca->attaching, true);
+        g_thread_pool_push(hca->attacher, hca, NULL);
     } else {
         for (unsigned i = 0; i < MESSAGES && is_ready(hca, hca_now()) &&
              run(hca); i++) {

@@ -11,27 +11,40 @@
 #include "dma.h"
 #include "trace.h"
 
-static uint8_t *dma_where(struct hca *hca, uint64_t addr, size_t len,
+/*
+ * Return where the byte at @addr is, in the machine's memory or the device's
+ * own, or NULL; reduce @len to the bytes from there on that are one piece.
+ */
+static uint8_t *dma_piece(struct hca *hca, uint64_t addr, size_t *len,
                           bool write)
 {
     if (hca->dm && addr & QHCA_ADDR_DM) {
         addr &= ~QHCA_ADDR_DM;
-        return addr <= hca->props.dm_size && len <= hca->props.dm_size - addr ?
-               hca->dm + addr : NULL;
+        if (addr >= hca->props.dm_size) {
+            return NULL;
+        }
+        *len = MIN(*len, hca->props.dm_size - addr);
+        return hca->dm + addr;
     }
     return hca_is_bus_master(hca) ?
-           memory_find(&hca->memory, addr, len, write) : NULL;
+           memory_piece(&hca->memory, addr, len, write) : NULL;
 }
 
-/* Find @len bytes at @addr, in the machine's memory or the device's own. */
-static uint8_t *dma_find(struct hca *hca, uint64_t addr, size_t len, bool write)
+/*
+ * Whether all addresses are of one kind: none behind the end of all, nor both
+ * of the machine's memory and of the device's own.
+ */
+static bool dma_is_range(struct hca *hca, uint64_t addr, size_t len)
 {
-    uint8_t *p = dma_where(hca, addr, len, write);
+    uint64_t last = addr + len - (len > 0);
 
-    if (!p) {
-        trace_qhca_dma_fail(hca->name, addr, len, write);
-    }
-    return p;
+    return last >= addr && (!hca->dm || !((addr ^ last) & QHCA_ADDR_DM));
+}
+
+static bool dma_fail(struct hca *hca, uint64_t addr, size_t len, bool write)
+{
+    trace_qhca_dma_fail(hca->name, addr, len, write);
+    return false;
 }
 
 /* Let the guest see accesses in their order. On x86 only the full one costs. */
@@ -45,29 +58,45 @@ static void dma_order(struct hca *hca, bool write)
     hca->memory.wrote = write;
 }
 
+/*
+ * Copy piece by piece, as the machine's memory may be several mappings in a
+ * row. In front of a byte that is not there all has been copied, as on a bus.
+ */
+static bool dma_copy(struct hca *hca, uint64_t addr, uint8_t *buf, size_t len,
+                     bool write)
+{
+    size_t done = 0, n;
+
+    dma_order(hca, write);
+    if (!dma_is_range(hca, addr, len)) {
+        return dma_fail(hca, addr, len, write);
+    }
+    for (; done < len; done += n) {
+        uint8_t *p;
+
+        n = len - done;
+        p = dma_piece(hca, addr + done, &n, write);
+        if (!p) {
+            return dma_fail(hca, addr + done, len - done, write);
+        }
+        if (write) {
+            /* @buf may be memory peeked at, even the target. */
+            memmove(p, buf + done, n);
+        } else {
+            memcpy(buf + done, p, n);
+        }
+    }
+    return true;
+}
+
 bool hca_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
-    struct hca *hca = opaque;
-    uint8_t *p = dma_find(hca, addr, len, false);
-
-    dma_order(hca, false);
-    if (p) {
-        memcpy(buf, p, len);
-    }
-    return p;
+    return dma_copy(opaque, addr, buf, len, false);
 }
 
 bool hca_dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
 {
-    struct hca *hca = opaque;
-    uint8_t *p = dma_find(hca, addr, len, true);
-
-    dma_order(hca, true);
-    if (p) {
-        /* @buf may be memory peeked at, even the target. */
-        memmove(p, buf, len);
-    }
-    return p;
+    return dma_copy(opaque, addr, (void *)buf, len, true);
 }
 
 static void dma_trace_entry(struct hca *hca, uint64_t addr, const uint8_t *p,
@@ -88,16 +117,19 @@ bool hca_dma_write_entry(void *opaque, uint64_t addr, const void *entry,
 {
     const uint8_t *from = entry;
     struct hca *hca = opaque;
-    uint8_t *p = dma_find(hca, addr, len, true);
+    size_t last = len - 1, n = len;
+    uint8_t *p = dma_piece(hca, addr, &n, true);
 
     dma_trace_entry(hca, addr, from, len);
-    dma_order(hca, true);
-    if (p) {
-        memcpy(p, from, len - 1);
-        /* The guest reads the bytes in reverse order. */
-        __atomic_store_n(p + len - 1, from[len - 1], __ATOMIC_RELEASE);
+    if (!p || n < len) {
+        return hca_dma_write(hca, addr, from, last) &&
+               hca_dma_write(hca, addr + last, from + last, 1);
     }
-    return p;
+    dma_order(hca, true);
+    memcpy(p, from, last);
+    /* The guest reads the bytes in reverse order. */
+    __atomic_store_n(p + last, from[last], __ATOMIC_RELEASE);
+    return true;
 }
 
 const void *hca_dma_peek(void *opaque, uint64_t addr, size_t *len)
@@ -105,22 +137,23 @@ const void *hca_dma_peek(void *opaque, uint64_t addr, size_t *len)
     struct hca *hca = opaque;
 
     dma_order(hca, false);
-    if (hca->dm && addr & QHCA_ADDR_DM) {
-        addr &= ~QHCA_ADDR_DM;
-        if (addr >= hca->props.dm_size) {
-            return NULL;
-        }
-        *len = MIN(*len, hca->props.dm_size - addr);
-        return hca->dm + addr;
-    }
-    return hca_is_bus_master(hca) ? memory_peek(&hca->memory, addr, len) : NULL;
+    return dma_is_range(hca, addr, *len) ? dma_piece(hca, addr, len, true) :
+                                           NULL;
 }
 
-/* The 8 bytes of an atomic operation, or NULL unless they are aligned. */
+/*
+ * The 8 bytes of an atomic operation, or NULL unless they are aligned, at the
+ * machine's address and, as it has chosen where its files begin, at ours.
+ */
 static uint64_t *dma_atomic(struct hca *hca, uint64_t addr)
 {
-    uint8_t *p = addr % 8 ? NULL : dma_find(hca, addr, 8, true);
+    size_t n = sizeof(uint64_t);
+    uint8_t *p = addr % n ? NULL : dma_piece(hca, addr, &n, true);
 
+    if (!p || n < sizeof(uint64_t) || (uintptr_t)p % sizeof(uint64_t)) {
+        trace_qhca_dma_fail(hca->name, addr, sizeof(uint64_t), true);
+        return NULL;
+    }
     dma_order(hca, true);
     return (uint64_t *)(void *)p;
 }

@@ -115,6 +115,13 @@ static void hca_remove(void *opaque)
     hca->todo |= HCA_TODO_REMOVE;
 }
 
+static bool hca_enough(void *opaque)
+{
+    const struct hca *hca = opaque;
+
+    return hca_now() >= hca->until;
+}
+
 static void hca_guest_error(void *opaque, const char *msg)
 {
     hca_note(opaque, "guest error: %s", msg);
@@ -137,6 +144,7 @@ static struct qhca_engine_ops hca_callbacks = {
     .random = hca_random,
     .neighbour = hca_neighbour,
     .remove = hca_remove,
+    .enough = hca_enough,
     .guest_error = hca_guest_error,
 };
 
@@ -198,6 +206,7 @@ uint64_t hca_work(struct hca *hca)
 {
     uint64_t now = hca_now(), again = UINT64_MAX;
 
+    hca->until = now + HCA_TURN_NS;
     for (unsigned i = 0; i < HCA_ROUNDS; i++) {
         hca_do_todo(hca, now);
         again = net_deliver(hca, now);
@@ -205,6 +214,9 @@ uint64_t hca_work(struct hca *hca)
             break;
         }
         now = hca_now();
+        if (now >= hca->until) {
+            break;
+        }
     }
     hca_send_irqs(hca);
     again = MIN(again, hca_watch(hca, now));
@@ -361,12 +373,7 @@ bool hca_start(struct hca *hca)
 void hca_stop(struct hca *hca)
 {
     hca_log_watch(hca, UINT64_MAX);
-    if (hca->closer) {
-        g_thread_pool_free(hca->closer, FALSE, FALSE);
-    }
-    if (hca->unmapper) {
-        g_thread_pool_free(hca->unmapper, FALSE, FALSE);
-    }
+    hca_end_threads(hca);
     if (hca->attaching || hca_is_ending(hca)) {
         return;     /* a thread has the rest until the process ends */
     }

@@ -32,6 +32,12 @@ enum {
     HCA_TODO_REMOVE = 1 << 5,       /* a fault rule removes the adapter */
 };
 
+/*
+ * How long a turn of an HCA is; nothing more begins then. It can take thousands
+ * of accesses to memory, each of which the host may have to provide first.
+ */
+#define HCA_TURN_NS     500000u
+
 /* struct hca_messages - how many messages there may be; see log.c */
 struct hca_messages {
     uint64_t paid;              /* for messages up to this time */
@@ -44,12 +50,13 @@ struct hca_messages {
  * @initial: configuration space as after power-on
  * @attached: a machine is connected
  * @bad: the connection is being closed
- * @attaching: a thread that waits for the first message of a connection, and
- *             reports by @attach_fd, with @error
+ * @attacher: a thread that waits for the first message of a connection; while
+ *            it is @attaching; it reports by @attach_fd, with @error
  * @closer: a thread for close(), which has @closing yet to do
  * @unmapper: a thread for munmap(), which has so much @unmapping yet to do
  * @partial: a message has begun to arrive, and has to be there by this time
  * @look: when to look for the rest of it; 0: the socket is polled
+ * @until: its turn ends
  * @deadline: of qhca_engine_tick(), in nanoseconds of CLOCK_MONOTONIC
  * @irqs: vectors raised, messages not yet sent
  * @capture: of the frames that the port sends to itself
@@ -69,13 +76,12 @@ struct hca {
     vfu_pci_config_space_t *config;
     uint8_t initial[PCI_CFG_SPACE_EXP_SIZE];
     bool attached, bad, awake;
-    GThread *attaching;
-    int attach_fd, error;
-    GThreadPool *closer, *unmapper;
+    GThreadPool *attacher, *closer, *unmapper;
+    int attaching, attach_fd, error;
     int closing, unmapping;
     uint64_t partial, look;
     unsigned todo;
-    uint64_t deadline, irqs, rung;
+    uint64_t until, deadline, irqs, rung;
     struct hca_messages messages[2];
     struct qhca_capture capture;
     struct memory memory;
@@ -133,7 +139,10 @@ extern bool hca_verbose;
  */
 uint64_t hca_log_watch(struct hca *hca, uint64_t now);
 
-/* connection.c: fill in what to poll. */
+/* connection.c: start the threads of the HCA. Returns false after a message. */
+bool hca_start_threads(struct hca *hca);
+void hca_end_threads(struct hca *hca);
+/* Fill in what to poll. */
 void hca_poll(const struct hca *hca, struct pollfd *fd);
 /* There is input: a connection, or messages of the machine. */
 void hca_input(struct hca *hca);

@@ -17,6 +17,7 @@
 #define KEEPER_MAX      (2 * NET_MAX_PORTS)
 
 static int keeper = -1;
+static int ended;           /* a connection was; see close_one() */
 
 /*
  * A message is one byte, and a file descriptor: @fd, or -1 if this process can
@@ -69,16 +70,34 @@ static void finish_all(const struct pollfd *fds, unsigned num)
     GThread *threads[KEEPER_MAX];
 
     for (unsigned i = 0; i < num; i++) {
-        threads[i] = g_thread_new("finish", finish, GINT_TO_POINTER(fds[i].fd));
+        threads[i] = g_thread_try_new("finish", finish,
+                                      GINT_TO_POINTER(fds[i].fd), NULL);
     }
     for (unsigned i = 0; i < num; i++) {
-        g_thread_join(threads[i]);
+        if (threads[i]) {
+            g_thread_join(threads[i]);
+        } else {
+            finish(GINT_TO_POINTER(fds[i].fd));
+        }
     }
+}
+
+/*
+ * Close file descriptor @next - 1, later: the server may have done so already.
+ * Both ends know that it is over. A pool takes no NULL.
+ */
+static void close_one(gpointer next, gpointer opaque)
+{
+    (void)opaque;
+    /* For ThreadSanitizer, which does not know the locks of the pool. */
+    g_assert(g_atomic_int_get(&ended));
+    close(GPOINTER_TO_INT(next) - 1);
 }
 
 static void keep(int from)
 {
     struct pollfd fds[1 + KEEPER_MAX] = { { from, POLLIN, 0 } };
+    GThreadPool *closer = g_thread_pool_new(close_one, NULL, 1, TRUE, NULL);
     unsigned num = 1, left;
     int fd;
 
@@ -90,11 +109,12 @@ static void keep(int from)
         if (fds[0].revents && !receive(from, &fd)) {
             break;
         }
-        /* The server has these, too, and does not end with this close(). */
         left = 1;
         for (unsigned i = 1; i < num; i++) {
             if (fds[i].revents) {
-                close(fds[i].fd);
+                g_atomic_int_set(&ended, true);
+                g_thread_pool_push(closer, GINT_TO_POINTER(fds[i].fd + 1),
+                                   NULL);
             } else {
                 fds[left++] = fds[i];
             }

@@ -106,6 +106,17 @@ static bool start(struct server *s, const struct options *o)
     return s->control;
 }
 
+/* Of a sandbox, in which threads begin without capabilities. */
+static bool start_threads(struct server *s)
+{
+    bool ok = true;
+
+    for (unsigned i = 0; i < s->num; i++) {
+        ok = ok && hca_start_threads(s->hca[i]);
+    }
+    return ok;
+}
+
 /*
  * Work for all until nothing is due, or for a while: two machines can keep each
  * other busy, and there is input of others. Returns when something will be due.
@@ -284,7 +295,7 @@ int main(int argc, char **argv)
     }
     server.signals = open_signals();
     notify = notify_open();
-    ok = start(&server, &options) && sandbox_enter();
+    ok = start(&server, &options) && sandbox_enter() && start_threads(&server);
     if (ok) {
         printf("ready\n");
         fflush(stdout);

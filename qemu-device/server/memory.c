@@ -61,35 +61,19 @@ void memory_remove(struct memory *m, uint64_t base, uint64_t len)
     }
 }
 
-const uint8_t *memory_peek(struct memory *m, uint64_t addr, size_t *len)
+uint8_t *memory_piece(struct memory *m, uint64_t addr, size_t *len, bool write)
 {
     unsigned place;
     struct ram *ram = lookup(m, addr, &place);
     uint64_t off;
 
-    if (!ram || !ram->writable) {
+    if (!ram || m->lost || (write && !ram->writable)) {
         return NULL;
     }
     off = addr - ram->base;
     *len = *len < ram->len - off ? *len : ram->len - off;
     return ram->at + off;
 }
-
-uint8_t *memory_find(struct memory *m, uint64_t addr, size_t len, bool write)
-{
-    unsigned place;
-    struct ram *ram = lookup(m, addr, &place);
-    uint64_t off;
-
-    if (!ram || (write && !ram->writable)) {
-        return NULL;
-    }
-    off = addr - ram->base;
-    return len <= ram->len - off ? ram->at + off : NULL;
-}
-
-/* Bytes of memory to replace at once, if possible. */
-#define PIECE   (2u << 20)
 
 static struct memory *watched[MEMORY_WATCHED];
 static unsigned num_watched;
@@ -103,23 +87,29 @@ static bool put_zeroes(uint8_t *at, size_t len)
 
 /*
  * Put zeroes in place of @ram around @off; only system calls are allowed in a
- * handler. Of all of it a host that promises no more memory than it has
- * (vm.overcommit_memory) would have none, but huge pages may be larger.
+ * handler. A host that promises no more memory than it has
+ * (vm.overcommit_memory) would have none for all of it, so that is little; but
+ * it cannot be less than a huge page where there are such, of 2 MiB or larger.
  */
 static bool replace(const struct ram *ram, size_t off)
 {
+    static const size_t sizes[] = { 64u << 10, 2u << 20 };
     uint8_t *whole = ram->whole;
-    size_t left;
 
-    off -= off % PIECE;
-    left = ram->whole_len - off;
-    return put_zeroes(whole + off, left < PIECE ? left : PIECE) ||
-           put_zeroes(whole, ram->whole_len);
+    for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        size_t from = off - off % sizes[i], left = ram->whole_len - from;
+
+        if (put_zeroes(whole + from, left < sizes[i] ? left : sizes[i])) {
+            return true;
+        }
+    }
+    return put_zeroes(whole, ram->whole_len);
 }
 
 /*
- * The file of a mapping has shrunk. The access goes on with zeroes, and the
- * loop closes the connection. Anything else ends the process as it would.
+ * The file of a mapping has shrunk. The access goes on with zeroes, the next
+ * ones fail, and the loop closes the connection. Anything else ends the process
+ * as it would.
  */
 static void survive(int signo, siginfo_t *info, void *context)
 {

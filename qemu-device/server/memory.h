@@ -32,7 +32,8 @@ struct ram {
  * struct memory - mappings by ascending address
  * @hit: the one found last
  * @wrote: the last access was a write
- * @lost: a file has shrunk, and zeroes are in its place
+ * @lost: a file has shrunk, zeroes are in its place, and no more is accessed:
+ *        each place would take as much memory again
  */
 struct memory {
     struct ram ram[MEMORY_MAX];
@@ -44,10 +45,13 @@ struct memory {
 /* Returns false if there are too many, or it overlaps. */
 bool memory_add(struct memory *m, struct ram ram);
 void memory_remove(struct memory *m, uint64_t base, uint64_t len);
-/* Return the @len bytes at @addr, or NULL unless they are one piece. */
-uint8_t *memory_find(struct memory *m, uint64_t addr, size_t len, bool write);
-/* As for writing, and return in @len how much of it is one piece. */
-const uint8_t *memory_peek(struct memory *m, uint64_t addr, size_t *len);
+/*
+ * Return where the byte at @addr is, or NULL if there is none, or none that
+ * can be written for a @write, or if some have been lost. @len: how many bytes
+ * are wanted, and on return how many of them this mapping has; the others may
+ * be in the next one.
+ */
+uint8_t *memory_piece(struct memory *m, uint64_t addr, size_t *len, bool write);
 
 /*
  * Let the process outlive accesses to memory whose file has shrunk; @m is one

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <syslog.h>
 
+#include "../common/link.h"
 #include "at_path.h"
 #include "hca.h"
 #include "trace.h"
@@ -200,8 +201,11 @@ static bool add_caps(struct hca *hca)
         .hdr.id = PCI_CAP_ID_EXP,
         .pxcaps.ver = 2,
         .pxdcap = { .rer = 1, .flrc = 1 },
-        .pxlcap.stuff = 0x11,           /* one lane of 2.5 GT/s */
-        .pxls.stuff = 0x11,
+        .pxdc.raw = QHCA_LINK_DEVCTL,
+        .pxlcap.stuff = QHCA_LINK_CAP,
+        .pxls.stuff = QHCA_LINK_CAP,
+        .pxlcap2.stuff = QHCA_LINK_SPEEDS,
+        .pxlc2.stuff = QHCA_LINK_SPEED,
     };
     struct dsncap dsn = {
         .hdr = { .id = PCI_EXT_CAP_ID_DSN, .version = 1 },

@@ -133,13 +133,19 @@ static gpointer close_one(gpointer fd)
     return NULL;
 }
 
-/* What nobody has read can be file descriptors, whose close() waits. */
+/*
+ * What nobody has read can be file descriptors, whose close() waits. Without a
+ * thread for that the connection stays, which has been shut down.
+ */
 void uplink_close(struct uplink *up)
 {
+    GThread *thread;
+
     if (up->fd >= 0) {
         shutdown(up->fd, SHUT_RDWR);
-        g_thread_unref(g_thread_new("close", close_one,
-                                    GINT_TO_POINTER(up->fd)));
+        thread = g_thread_try_new("close", close_one, GINT_TO_POINTER(up->fd),
+                                  NULL);
+        g_clear_pointer(&thread, g_thread_unref);
         up->fd = -1;
     }
     g_clear_pointer(&up->in, g_byte_array_unref);

@@ -24,6 +24,7 @@
 #define QHCA_UNIT_FRAME         1024u   /* bytes of a frame */
 #define QHCA_UNIT_COPY          2048u   /* bytes of guest memory */
 #define QHCA_UNIT_OBJECTS       64u     /* objects visited or freed */
+#define QHCA_UNIT_RUN           64u     /* block addresses that are compared */
 #define QHCA_UNIT_BLOCKS        4096u   /* block addresses freed */
 #define QHCA_UNIT_PAGES         64u     /* pages of ODP regions looked up */
 
@@ -171,6 +172,7 @@ static inline void vhca_enter_neighbour(const struct qhca_engine *e,
     at->inside = true;
     at->now = MAX_OF(at->now, e->now);
     at->spent = 0;
+    at->limit = e->limit - MIN_OF(e->spent, e->limit);
 }
 
 /* Charge @at what has been spent there since the last time; return that. */

@@ -253,8 +253,11 @@ int vhca_mem_reserve(struct qhca_engine *e, struct vhca_mem *mem,
                      uint32_t num_blocks)
 {
     memset(mem, 0, sizeof(*mem));
-    if (num_blocks > QHCA_MAX_TABLE_BLOCKS - e->table_blocks) {
+    if (num_blocks > QHCA_MAX_TABLE_BLOCKS) {
         return QHCA_ERR_LIMIT;
+    }
+    if (num_blocks > QHCA_MAX_TABLE_BLOCKS - e->table_blocks) {
+        return QHCA_ERR_NO_RESOURCE;
     }
     mem->block = calloc(num_blocks, sizeof(*mem->block));
     if (!mem->block) {
@@ -381,9 +384,8 @@ bool vhca_mem_is_word(const struct vhca_mem *mem, uint64_t off)
 {
     size_t len = sizeof(uint64_t);
 
-    return !is_pieces(mem) ||
-           (!(vhca_mem_run(mem, off, &len) & (sizeof(uint64_t) - 1)) &&
-            len == sizeof(uint64_t));
+    return !(vhca_mem_run(mem, off, &len) & (sizeof(uint64_t) - 1)) &&
+           len == sizeof(uint64_t);
 }
 
 bool vhca_mem_read(struct qhca_engine *e, const struct vhca_mem *mem,

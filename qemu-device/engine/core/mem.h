@@ -44,7 +44,10 @@ int vhca_import(struct qhca_engine *e, struct vhca_import *im,
 struct vhca_mem vhca_import_take(struct vhca_import *im);
 /* Release whatever has been imported, so that a new walk can start. */
 void vhca_import_drop(struct qhca_engine *e, struct vhca_import *im);
-/* Make room for @num_blocks addresses; returns QHCA_OK or an error. */
+/*
+ * Make room for @num_blocks addresses. Returns QHCA_OK; QHCA_ERR_LIMIT if the
+ * device never has as many; QHCA_ERR_NO_RESOURCE if it has not now.
+ */
 int vhca_mem_reserve(struct qhca_engine *e, struct vhca_mem *mem,
                      uint32_t num_blocks);
 /*

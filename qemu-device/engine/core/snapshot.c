@@ -7,11 +7,6 @@
 
 /* All deadlines are nearer: the longest ACK timeout takes 2.5 hours. */
 #define FAR_NS      10000000000000ll
-/*
- * No step makes a larger debt: at the lowest limits, a percent of the CPU and a
- * Mbit/s, it would take 200,000 units of work or a MiB of frames.
- */
-#define DEBT_NS     10000000000ull
 /* Bytes saved in front of a frame: its sender and its length. */
 #define FRAME_HEAD  6u
 
@@ -159,7 +154,7 @@ uint64_t vhca_snap_time(struct vhca_snap *s, const char *field, uint64_t t)
 void vhca_snap_pace(struct vhca_snap *s, struct vhca_pace *p)
 {
     p->paid = vhca_snap_time(s, "paid", MAX_OF(p->paid, s->e->now));
-    vhca_snap_check(s, p->paid <= s->e->now + DEBT_NS, "paid");
+    vhca_snap_check(s, p->paid <= s->e->now + QHCA_DEBT_NS, "paid");
 }
 
 /* ---- guest memory, frames ---- */

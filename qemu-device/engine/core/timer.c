@@ -165,5 +165,7 @@ unsigned vhca_pace_room(const struct vhca_pace *p, uint64_t now, unsigned max)
 
 void vhca_pace_spend(struct vhca_pace *p, uint64_t now, uint64_t n)
 {
-    p->paid = MAX_OF(p->paid, now) + n * p->cost / PS_PER_NS;
+    uint64_t most = now + QHCA_DEBT_NS;
+
+    p->paid = MIN_OF(MAX_OF(p->paid, now) + n * p->cost / PS_PER_NS, most);
 }

@@ -57,6 +57,8 @@ static inline void vhca_verify(struct qhca_engine *e)
     (void)e;
 #endif
 }
+/* Receive a frame from the network, within the budget of an entry point. */
+void vhca_run_receive(struct qhca_engine *e, const uint8_t *frame, size_t len);
 /*
  * Return when a timer is due or work that waits for its time can continue, or
  * UINT64_MAX. Without time left nothing can, not even timers that are due.

@@ -30,7 +30,8 @@ static void send_held(struct qhca_engine *e)
 {
     struct vhca_fault_held *h;
 
-    while (vhca_may_go_on(e) && (h = vhca_fault_due(e)) != NULL) {
+    while (vhca_may_go_on(e) && (h = vhca_fault_due(e)) != NULL &&
+           (h->point == QHCA_FAULT_TX || !vhca_delivering(e))) {
         (h->point == QHCA_FAULT_TX ? vhca_fault_send : vhca_fault_take)(e, h);
     }
 }
@@ -354,7 +355,7 @@ unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
                               const uint8_t *frame, size_t len)
 {
     enter(e, now);
-    vhca_steer(e, frame, len, 0);
+    vhca_run_receive(e, frame, len);
     leave(e);
     return e->spent;
 }
@@ -363,7 +364,7 @@ unsigned qhca_engine_rx_more(struct qhca_engine *e, uint64_t now,
                              const uint8_t *frame, size_t len)
 {
     enter(e, now);
-    vhca_steer(e, frame, len, 0);
+    vhca_run_receive(e, frame, len);
     vhca_pay(e);
     depart(e);
     return e->spent;
@@ -371,7 +372,7 @@ unsigned qhca_engine_rx_more(struct qhca_engine *e, uint64_t now,
 
 bool qhca_engine_has_time(const struct qhca_engine *e, uint64_t now)
 {
-    return vhca_has_time(e, MAX_OF(e->now, now));
+    return vhca_has_time(e, MAX_OF(e->now, now)) && !vhca_rx_waits(e);
 }
 
 void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now)

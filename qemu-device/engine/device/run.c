@@ -27,6 +27,11 @@ static void timers_work(struct qhca_engine *e)
     e->device->timers_due = vhca_timers_expire(e);
 }
 
+static void (*const deliver[QHCA_NUM_RECEIVERS])(struct qhca_engine *e) = {
+    [QHCA_TO_MEMBERS] = vhca_group_go_on,
+    [QHCA_TO_RULES] = vhca_flow_go_on,
+};
+
 static void loop_work(struct qhca_engine *e)
 {
     struct vhca_fifo *f = &e->port->loop;
@@ -34,10 +39,14 @@ static void loop_work(struct qhca_engine *e)
     uint32_t from;
     size_t len;
 
-    while (vhca_may_go_on(e) && vhca_fifo_due(f) <= e->now) {
+    if (vhca_delivering(e)) {
+        deliver[e->port->delivery.kind](e);
+    }
+    while (!vhca_delivering(e) && vhca_may_go_on(e) &&
+           vhca_fifo_due(f) <= e->now) {
         frame = vhca_fifo_peek(f, &len, &from);
         vhca_steer(e, frame, len, from);
-        vhca_fifo_pop(f);
+        vhca_loop_pop(e);
     }
 }
 
@@ -67,7 +76,8 @@ static unsigned sources_ready(const struct qhca_engine *e)
 {
     return (unsigned)e->device->timers_due << TIMERS |
            (unsigned)!vhca_list_empty(&e->events->failed) << FAILED |
-           (unsigned)(vhca_fifo_due(&e->port->loop) <= e->now) << LOOP |
+           (unsigned)(vhca_delivering(e) ||
+                      vhca_fifo_due(&e->port->loop) <= e->now) << LOOP |
            (unsigned)!vhca_list_empty(&e->events->roomy) << EQ |
            (unsigned)vhca_cmdq_ready(e) << CMDQ |
            (unsigned)tx_ready(e) << TX |
@@ -110,6 +120,16 @@ void vhca_run_slice(struct qhca_engine *e)
     e->slice.paid = e->now;
 }
 
+void vhca_run_receive(struct qhca_engine *e, const uint8_t *frame, size_t len)
+{
+    e->limit = vhca_pace_left(&e->share, e->now, ENTRY_UNITS);
+    if (vhca_rx_waits(e) && len >= ETH_LEN && len <= QHCA_MAX_FRAME) {
+        vhca_rx_keep(e, frame, len);
+    } else {
+        vhca_steer(e, frame, len, 0);
+    }
+}
+
 uint64_t vhca_run_wake(const struct qhca_engine *e)
 {
     uint64_t next = vhca_timers_next(e);
@@ -125,16 +145,18 @@ void vhca_run(struct qhca_engine *e)
 {
     struct vhca_device *d = e->device;
     unsigned budget = vhca_pace_left(&e->slice, e->now, ENTRY_UNITS);
-    bool more = false;
+    bool more = false, late = false;
 
     budget = vhca_pace_left(&e->share, e->now, budget);
     vhca_verify(e);
-    while (vhca_running(e) && (more = find_work(e)) && e->spent < budget) {
+    while (vhca_running(e) && (more = find_work(e)) && e->spent < budget &&
+           !late) {
         e->limit = MIN_OF(budget, e->spent + TURN_UNITS);
         work[d->source](e);
         vhca_spend(e, 1);
         vhca_verify(e);
         d->source = (d->source + 1) % NUM_SOURCES;
+        late = e->ops->enough && e->ops->enough(e->opaque);
     }
     vhca_pay(e);
     if (vhca_running(e) && vhca_has_time(e, e->now) && more) {

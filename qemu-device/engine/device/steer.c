@@ -69,19 +69,19 @@ static bool eth_accepts(const struct vhca_port *port, const uint8_t *dmac)
 static void ethernet(struct qhca_engine *e, const struct frame_headers *p,
                      const uint8_t *frame, size_t len)
 {
-    bool accepted = eth_accepts(e->port, frame), csum_ok;
+    bool accepted = eth_accepts(e->port, frame), csum_ok, taken;
     struct vhca_eth_to to = { .direct = false };
 
     if (!accepted && !e->raw->flow.used) {
         return;
     }
     csum_ok = vhca_csum_verify(frame, len, p->l3, p->type);
-    if (vhca_flow_rx(e, frame, len, QHCA_FLOW_FIRST, csum_ok)) {
-        return;
+    taken = vhca_flow_choose(e, frame, len, QHCA_FLOW_FIRST);
+    if (!taken && !accepted) {
+        vhca_flow_choose(e, frame, len, QHCA_FLOW_REST);
     }
-    if (!accepted) {
-        vhca_flow_rx(e, frame, len, QHCA_FLOW_REST, csum_ok);
-    } else if (vhca_flow_eth(e, frame, len, &to)) {
+    vhca_flow_deliver(e, frame, len, csum_ok);
+    if (!taken && accepted && vhca_flow_eth(e, frame, len, &to)) {
         vhca_eth_rx(e, frame, len, to, csum_ok);
     }
 }
@@ -93,8 +93,9 @@ static void ethernet(struct qhca_engine *e, const struct frame_headers *p,
 static void from_raw(struct qhca_engine *e, const struct frame_headers *p,
                      const uint8_t *frame, size_t len)
 {
-    vhca_flow_rx(e, frame, len, QHCA_FLOW_FIRST,
-                 vhca_csum_verify(frame, len, p->l3, p->type));
+    vhca_flow_choose(e, frame, len, QHCA_FLOW_FIRST);
+    vhca_flow_deliver(e, frame, len,
+                      vhca_csum_verify(frame, len, p->l3, p->type));
 }
 
 void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
@@ -107,7 +108,7 @@ void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
         return;
     }
     if (len < ETH_LEN) {
-        vhca_count(e, QHCA_CNT_RX_MALFORMED);
+        vhca_count(e, QHCA_CNT_RX_LENGTH);
         return;
     }
     if (!from && get_be16(frame + 12) == ETHERTYPE_CONTROL) {
@@ -116,7 +117,7 @@ void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
     }
     vhca_frame_parse(&p, frame, len);
     if (len > vhca_frame_header_len(frame, len) + e->port->mtu) {
-        vhca_count(e, QHCA_CNT_RX_MALFORMED);
+        vhca_count(e, QHCA_CNT_RX_LENGTH);
         return;
     }
     if (from == QHCA_FROM_RAW) {

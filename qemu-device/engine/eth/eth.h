@@ -193,6 +193,12 @@ void vhca_eth_walk(struct vhca_snap *s);
 
 /* ---- tso.c ---- */
 
+/*
+ * Whether the headers are where those of a frame that was gathered as @g are,
+ * for a state that was loaded.
+ */
+bool vhca_tso_headers_ok(const struct vhca_tso *t,
+                         const struct vhca_eth_gather *g);
 /* Whether its frames fit a port with this MTU. */
 bool vhca_tso_fits(const struct vhca_tso *t, uint32_t mtu);
 /* Begin to segment the gathered frame; vhca_tso_send() sends a piece. */

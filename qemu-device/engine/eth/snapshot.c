@@ -93,12 +93,10 @@ QHCA_SNAP_KNOWS(struct vhca_tso, 288);
 /* Check that the headers are in order and the payload is the gathered one. */
 static bool tso_ok(const struct vhca_tso *t, const struct vhca_eth_gather *g)
 {
-    uint32_t ip_len = t->ipv4 ? IPV4_LEN : IPV6_LEN;
     uint32_t end = QHCA_VLAN_ROOM + g->len;
 
-    return t->mss && vhca_tso_fits(t, QHCA_ETH_MTU_MAX) &&
-           t->l3 >= ETH_LEN && t->l4 >= t->l3 + ip_len &&
-           t->hdr_len >= t->l4 + TCP_LEN && t->payload >= t->hdr_len &&
+    return t->mss && vhca_tso_headers_ok(t, g) &&
+           vhca_tso_fits(t, QHCA_ETH_MTU_MAX) && t->payload >= t->hdr_len &&
            t->payload <= end && t->len == end - t->payload &&
            (t->done < t->len || (!t->done && !t->len));
 }

@@ -11,18 +11,21 @@
 #define TCP_PSH         0x08
 #define TCP_CWR         0x80
 
-/* Find the headers of the gathered frame; false: it is not TCP over IP. */
-static bool find_headers(struct vhca_tso *t, const struct vhca_eth_gather *g)
+/*
+ * Find the headers of a frame, whose type of at most one VLAN tag or of IP ends
+ * at @l3; @csum_start: of its TCP header. false: it is not TCP over IP.
+ */
+static bool find_headers(struct vhca_tso *t, const uint8_t *frame, uint32_t len,
+                         uint32_t l3, uint16_t csum_start)
 {
-    const uint8_t *frame = g->data + QHCA_VLAN_ROOM;
     uint32_t type;
     bool fragment;
 
-    if (g->mss == 0 || g->len < ETH_LEN + QHCA_VLAN_ROOM + IPV4_LEN) {
+    if (len < l3 + QHCA_VLAN_ROOM + IPV4_LEN) {
         return false;
     }
-    t->l3 = ETH_LEN;
-    if (get_be16(frame + 12) == ETHERTYPE_VLAN) {
+    t->l3 = (uint16_t)l3;
+    if (get_be16(frame + l3 - 2) == ETHERTYPE_VLAN) {
         t->l3 += QHCA_VLAN_ROOM;
     }
     type = get_be16(frame + t->l3 - 2);
@@ -31,17 +34,30 @@ static bool find_headers(struct vhca_tso *t, const struct vhca_eth_gather *g)
         frame[t->l3] >> 4 != (t->ipv4 ? 4 : 6)) {
         return false;
     }
-    t->l4 = g->csum_start;
-    if (t->l4 < t->l3 + (t->ipv4 ? IPV4_LEN : IPV6_LEN) ||
-        t->l4 != vhca_frame_find_l4(frame, g->len, t->l3, IP_PROTO_TCP,
-                                    &fragment)) {
+    if (csum_start < t->l3 + (t->ipv4 ? IPV4_LEN : IPV6_LEN) ||
+        csum_start != vhca_frame_find_l4(frame, len, t->l3, IP_PROTO_TCP,
+                                         &fragment)) {
         return false;
     }
-    if (t->l4 > QHCA_TSO_HDR - 60 || t->l4 + (uint32_t)TCP_LEN > g->len) {
+    if (csum_start > QHCA_TSO_HDR - 60u + (l3 - ETH_LEN) ||
+        csum_start + (uint32_t)TCP_LEN > len) {
         return false;
     }
+    t->l4 = csum_start;
     t->hdr_len = (uint16_t)(t->l4 + (frame[t->l4 + 12] >> 4) * 4);
-    return t->hdr_len >= t->l4 + TCP_LEN && t->hdr_len <= g->len;
+    return t->hdr_len >= t->l4 + TCP_LEN && t->hdr_len <= len;
+}
+
+bool vhca_tso_headers_ok(const struct vhca_tso *t,
+                         const struct vhca_eth_gather *g)
+{
+    uint32_t tag = g->flags & QHCA_ETH_VLAN ? QHCA_VLAN_ROOM : 0;
+    struct vhca_tso found;
+
+    return find_headers(&found, t->hdr, t->hdr_len, ETH_LEN + tag,
+                        (uint16_t)(g->csum_start + tag)) &&
+           found.ipv4 == t->ipv4 && found.l3 == t->l3 && found.l4 == t->l4 &&
+           found.hdr_len == t->hdr_len;
 }
 
 /* Make the header that all frames start from, with the tag if there is one. */
@@ -72,7 +88,8 @@ enum qhca_cqe_status vhca_tso_start(struct vhca_eth_gather *g, uint32_t mtu)
     struct vhca_tso *t = &g->tso;
 
     memset(t, 0, sizeof(*t));
-    if (!find_headers(t, g)) {
+    if (!g->mss || !find_headers(t, g->data + QHCA_VLAN_ROOM, g->len, ETH_LEN,
+                                 g->csum_start)) {
         return QHCA_WC_LOC_QP_OP_ERR;
     }
     t->mss = g->mss;

@@ -22,15 +22,22 @@ static void raise_event(struct qhca_engine *e,
 }
 
 /*
- * Release the frame that waits for @f to pass. A multicast frame, which may
- * have many receivers, gets a turn of its own.
+ * Whether a second frame gets a turn of its own: the first one has used up the
+ * budget, or may still be on its way to members of a group.
  */
+static bool comes_later(const struct qhca_engine *e,
+                        const struct vhca_fault_frame *f)
+{
+    return f->qpn == QHCA_QPN_MCAST || !vhca_may_go_on(e);
+}
+
+/* Release the frame that waits for @f to pass. */
 static void release_behind(struct qhca_engine *e,
                            const struct vhca_fault_frame *f)
 {
     struct vhca_fault_held *h = vhca_fault_behind(e, f);
 
-    if (h && f->qpn == QHCA_QPN_MCAST) {
+    if (h && comes_later(e, f)) {
         vhca_fault_hurry(e, h);
     } else if (h) {
         vhca_fault_take(e, h);
@@ -52,7 +59,7 @@ static void arrive(struct qhca_engine *e, const struct vhca_fault_frame *f,
     if (times) {
         vhca_roce_take(e, f->frame, f->len, f->from);
     }
-    if (times > 1 && f->qpn == QHCA_QPN_MCAST) {
+    if (times > 1 && comes_later(e, f)) {
         vhca_fault_repeat(e, f);
     } else if (times > 1) {
         vhca_spend_bytes(e, f->len, QHCA_UNIT_FRAME);
@@ -187,13 +194,25 @@ void vhca_fault_cross(struct qhca_engine *e, struct vhca_qp *qp,
     send_behind(e, qp);
 }
 
+/* The frame has counted as sent, and found no room when its time came. */
+static void count_lost(struct qhca_engine *e, const struct vhca_fault_held *h)
+{
+    struct vhca_qp *qp = vhca_qp_get(e, h->from);
+
+    if (qp) {
+        vhca_count_qp(e, qp, QHCA_CNT_TX_DROPPED, 1);
+    } else {
+        vhca_count(e, QHCA_CNT_TX_DROPPED);
+    }
+}
+
 void vhca_fault_send(struct qhca_engine *e, struct vhca_fault_held *h)
 {
-    if (h->loop) {
-        vhca_tx(e, h->frame, h->len, h->from);
-    }
-    if (h->net) {
-        vhca_tx(e, h->frame, h->len, 0);
+    bool looped = h->loop && vhca_tx(e, h->frame, h->len, h->from);
+    bool sent = h->net && vhca_tx(e, h->frame, h->len, 0);
+
+    if (!looped && !sent && vhca_running(e)) {
+        count_lost(e, h);
     }
     vhca_fault_release(e, h);
 }

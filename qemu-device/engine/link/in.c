@@ -254,30 +254,56 @@ static bool is_unwanted_echo(const struct vhca_qp *qp,
     return qp->flags & QHCA_QP_FLAG_NO_OWN_MCAST && p->from == qp->qpn;
 }
 
+/* Deliver the packet of @frame to members that have not had it yet. */
+static void deliver_to_members(struct qhca_engine *e,
+                               const struct roce_packet *p,
+                               const uint8_t *frame, size_t len)
+{
+    uint32_t qpn;
+
+    while ((qpn = vhca_delivery_next(e)) != 0) {
+        vhca_spend(e, 1);
+        deliver(e, vhca_qp_get(e, qpn), p, len);
+    }
+    vhca_delivery_stop(e, frame, len, false);
+}
+
 /* Deliver the packet to every QP of the group (D-084). */
 static void deliver_to_group(struct qhca_engine *e, const struct roce_packet *p,
-                             size_t len)
+                             const uint8_t *frame, size_t len)
 {
     const struct vhca_mcast_group *grp = vhca_group_find(e, p->dgid);
 
+    VHCA_ASSERT(!vhca_delivering(e));
+    memcpy(e->port->delivery.gid, p->dgid, sizeof(e->port->delivery.gid));
     /* The last member may have left since the frame was sent. */
     for (uint32_t i = 0; grp && i < grp->num_qps; i++) {
-        vhca_spend(e, 1);
         if (!is_unwanted_echo(grp->qp[i], p)) {
-            deliver(e, grp->qp[i], p, len);
+            vhca_delivery_add(e, QHCA_TO_MEMBERS, grp->qp[i]->qpn);
         }
     }
+    deliver_to_members(e, p, frame, len);
+}
+
+void vhca_group_go_on(struct qhca_engine *e)
+{
+    const struct vhca_delivery *d = &e->port->delivery;
+    struct roce_packet p;
+
+    vhca_spend_bytes(e, d->len, QHCA_UNIT_FRAME);
+    (void)roce_parse(&p, d->frame, d->len);     /* it was well-formed */
+    deliver_to_members(e, &p, d->frame, d->len);
 }
 
 static void find_taker(struct qhca_engine *e, const struct roce_packet *p,
-                       size_t len)
+                       const uint8_t *frame, size_t len)
 {
     struct vhca_qp *qp = vhca_qp_get(e, p->dest_qp);
     bool group = vhca_gid_is_multicast(p->dgid);
 
     /* QPN and GID must both be multicast, or neither (E-045). */
     if (group && p->dest_qp == QHCA_QPN_MCAST) {
-        deliver_to_group(e, p, len);
+        deliver_to_group(e, p, frame, len);
     } else if (group) {
         vhca_packet_drop(e, NULL, p, QHCA_CNT_RX_BAD_ADDR);
     } else if (!qp) {
@@ -328,7 +354,7 @@ void vhca_roce_take(struct qhca_engine *e, const uint8_t *frame, size_t len,
     switch (roce_parse(&p, frame, len)) {
     case ROCE_OK:
         p.from = from;
-        find_taker(e, &p, len);
+        find_taker(e, &p, frame, len);
         break;
     case ROCE_BAD_ICRC:
         vhca_packet_drop(e, NULL, &p, QHCA_CNT_RX_ICRC);

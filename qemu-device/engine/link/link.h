@@ -100,6 +100,8 @@ void vhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
 /* vhca_roce_rx() without fault rules. */
 void vhca_roce_take(struct qhca_engine *e, const uint8_t *frame, size_t len,
                     uint32_t from);
+/* Deliver the frame that members of a group have not had yet. */
+void vhca_group_go_on(struct qhca_engine *e);
 /*
  * Let the responder refuse the request in @frame with AETH @syndrome. Returns
  * false if it is not a request, or not the one that the QP expects.

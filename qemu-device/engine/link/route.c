@@ -99,7 +99,7 @@ static struct vhca_qp *find_peer(struct qhca_engine *at,
 
 /*
  * Whether @peer expects frames from another port, its port takes them, and its
- * own frames get to @e.
+ * own frames get to @e: an ACK crosses back without having a way of its own.
  */
 static bool takes_from_afar(const struct qhca_engine *e,
                             const struct qhca_engine *at,
@@ -107,12 +107,14 @@ static bool takes_from_afar(const struct qhca_engine *e,
                             const struct vhca_way *way)
 {
     const struct qhca_av *av = &peer->attr.av;
+    const struct vhca_gid *there = &at->port->gid[av->sgid_index];
     bool loop, net;
 
     route(at, av, &loop, &net);
-    return !loop && vhca_gid_has_mac(at->port, &at->port->gid[av->sgid_index],
-                                     way->av->dmac) &&
-           vhca_gid_has_mac(e->port, way->local, av->dmac);
+    return !loop && vhca_gid_has_mac(at->port, there, way->av->dmac) &&
+           vhca_gid_has_mac(e->port, way->local, av->dmac) &&
+           at->ops->neighbour &&
+           at->ops->neighbour(at->opaque, there->smac, av->dmac) == e;
 }
 
 void vhca_way_to_peer(struct qhca_engine *e, struct vhca_qp *qp,

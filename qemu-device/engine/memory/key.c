@@ -155,6 +155,8 @@ bool vhca_mr_run(struct qhca_engine *e, const struct vhca_mr *mr,
         return vhca_pages_run(e, mr, mem_offset(mr, addr), len, write, at);
     default:
         *at = vhca_mem_run(&mr->mem, mem_offset(mr, addr), len);
+        vhca_spend(e, (unsigned)((*len >> mr->mem.block_shift) /
+                                 QHCA_UNIT_RUN));
         return true;
     }
 }
@@ -263,22 +265,25 @@ static enum vhca_mem_result denied(struct qhca_engine *e)
 
 /*
  * Find where the word is in memory. In a region of pieces it can be in two of
- * them, or not be aligned.
+ * them, or not be aligned; nor is it where addresses count from a byte that is
+ * not.
  */
 static enum vhca_mem_result find_word(struct qhca_engine *e,
                                       const struct vhca_mr *mr, uint64_t addr,
                                       uint64_t *dma)
 {
+    uint64_t off;
+
     mr = resolve(mr, &addr);
+    off = mem_offset(mr, addr);
     meet_held(e, mr, addr, sizeof(uint64_t));
-    if (mr->type == QHCA_MR_ODP) {
-        return vhca_pages_addr(e, mr, mem_offset(mr, addr), dma);
+    if (mr->type != QHCA_MR_ODP && vhca_mem_is_word(&mr->mem, off)) {
+        *dma = vhca_mem_addr(&mr->mem, off);
+        return QHCA_MEM_OK;
     }
-    if (!vhca_mem_is_word(&mr->mem, mem_offset(mr, addr))) {
-        return denied(e);
-    }
-    *dma = vhca_mem_addr(&mr->mem, mem_offset(mr, addr));
-    return QHCA_MEM_OK;
+    /* Blocks and pages are aligned, so where in one the word is decides. */
+    return mr->type != QHCA_MR_ODP || off & 7 ?
+           denied(e) : vhca_pages_addr(e, mr, off, dma);
 }
 
 /* Charge and count an atomic whose callback returned @done. */

@@ -230,9 +230,6 @@ bool vhca_mr_invalidate(struct qhca_engine *e, const struct vhca_key_user *user,
 
 /* ---- pages.c: regions of type ODP ---- */
 
-/* What a node counts as towards QHCA_MAX_TABLE_BLOCKS. */
-#define QHCA_NODE_BLOCKS    (QHCA_TABLE_ENTRIES + 1u)
-
 /* Start with no pages for @bytes from the first page on. */
 void vhca_pages_init(struct vhca_pages *t, uint64_t bytes, uint8_t shift);
 /* Set page @i to @page, not 0; returns QHCA_OK or an error. */

@@ -262,6 +262,10 @@ int vhca_do_dereg_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (mr->windows) {
         return QHCA_ERR_BUSY;           /* F-009 */
     }
+    /*
+     * While this goes on, a work request can bind a window, and then the region
+     * stays. That it has lost pages is no harm: they come again by faults.
+     */
     if (mr->type == QHCA_MR_ODP &&
         vhca_pages_clear(e, &mr->pages, 0, mr->pages.num, false) != QHCA_OK) {
         return QHCA_AGAIN;

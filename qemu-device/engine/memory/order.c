@@ -71,6 +71,7 @@ void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
                      uint64_t addr, size_t len)
 {
     struct vhca_order *o = &e->memory->order;
+    unsigned looked = 0;
     uint64_t at;
     size_t n;
 
@@ -79,6 +80,7 @@ void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
         if (!vhca_mr_run(e, mr, addr, &n, false, &at)) {
             break;              /* nothing behind it is touched */
         }
+        looked += o->num;
         for (unsigned i = o->num; i-- > 0;) {
             if (held(e)[i].addr < at + n &&
                 at < held(e)[i].addr + held(e)[i].len) {
@@ -86,6 +88,7 @@ void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
             }
         }
     }
+    vhca_spend(e, looked / QHCA_UNIT_OBJECTS);
     wait(e);
 }
 

@@ -94,7 +94,7 @@ bool vhca_group_join(struct qhca_engine *e, const uint8_t *gid,
 }
 
 void vhca_group_leave(struct qhca_engine *e, const uint8_t *gid,
-                      const struct vhca_qp *qp)
+                      const struct vhca_qp *qp, uint32_t qpn)
 {
     uint32_t g = find_group(e->port, gid);
     struct vhca_mcast_group *grp = e->port->group[g];
@@ -103,6 +103,7 @@ void vhca_group_leave(struct qhca_engine *e, const uint8_t *gid,
     if (--grp->joins[n] > 0) {
         return;
     }
+    vhca_delivery_forget(e, QHCA_TO_MEMBERS, gid, qpn);
     grp->num_qps--;
     grp->qp[n] = grp->qp[grp->num_qps];
     grp->joins[n] = grp->joins[grp->num_qps];

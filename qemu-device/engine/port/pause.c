@@ -53,7 +53,7 @@ void vhca_pause(struct qhca_engine *e, uint8_t classes, uint64_t ns)
 {
     for (unsigned i = 0; i < QHCA_CLASSES; i++) {
         if (classes >> i & 1) {
-            e->port->pause.until[i] = e->now + ns;
+            e->port->pause.until[i] = e->now + MIN_OF(ns, QHCA_PAUSE_NS);
         }
     }
     e->port->pause.classes |= classes;

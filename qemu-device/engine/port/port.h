@@ -55,6 +55,34 @@ struct vhca_mcast_group {
     uint32_t joins[QHCA_MAX_MCAST_QP];
 };
 
+/* Whom a frame with several receivers is for. */
+enum vhca_receivers {
+    QHCA_TO_NOBODY,
+    QHCA_TO_MEMBERS,            /* QPs of a multicast group */
+    QHCA_TO_RULES,              /* flow rules */
+    QHCA_NUM_RECEIVERS
+};
+
+/*
+ * struct vhca_delivery - a frame on its way to several receivers, which get it
+ * one after the other; while it is, other frames wait
+ * @kind: enum vhca_receivers; QHCA_TO_NOBODY: none is
+ * @csum_ok: its checksums have been verified
+ * @num: receivers when it came
+ * @next: whose turn it is
+ * @to: numbers of QPs or rules; 0: it has left since
+ * @gid: QHCA_TO_MEMBERS: of the group
+ * @frame: a copy, made when the budget ends before all have had it
+ */
+struct vhca_delivery {
+    uint8_t kind;
+    bool csum_ok;
+    uint32_t num, next, len;
+    uint32_t to[QHCA_FLOW_MAX];
+    uint8_t gid[16];
+    uint8_t frame[QHCA_MAX_FRAME];
+};
+
 struct vhca_port {
     struct vhca_gid gid[QHCA_MAX_GID];
     uint8_t (*allowed)[QHCA_MAX_GID / 8];   /* per doorbell page, a bit a GID */
@@ -69,7 +97,9 @@ struct vhca_port {
     uint32_t bad_pkey, qkey_viol;
     uint32_t num_groups;
     struct vhca_mcast_group *group[QHCA_MAX_MCAST_GRP];
+    struct vhca_delivery delivery;
     struct vhca_fifo loop;      /* frames to the port itself */
+    uint32_t late_rx;           /* those from the network among them */
     struct vhca_fifo tx;        /* frames that the network has to take yet */
     bool tx_blocked;
     struct vhca_timer line;     /* for frames of either whose time will come */
@@ -196,14 +226,66 @@ bool vhca_group_has(const struct qhca_engine *e, const uint8_t *gid,
 /* Join @qp once more. Returns false if group or table is full. */
 bool vhca_group_join(struct qhca_engine *e, const uint8_t *gid,
                      struct vhca_qp *qp);
-/* Undo one join of @qp, which must be a member. */
+/* Undo one join of @qp, with number @qpn, which must be a member. */
 void vhca_group_leave(struct qhca_engine *e, const uint8_t *gid,
-                      const struct vhca_qp *qp);
+                      const struct vhca_qp *qp, uint32_t qpn);
 void vhca_group_free_all(struct qhca_engine *e);
 /* Write the Ethernet address of a multicast GID (E-039) to @mac. */
 void vhca_group_mac(const uint8_t *gid, uint8_t *mac);
 
+/* ---- delivery.c ---- */
+
+/* Whether a frame has receivers left, and no other can be delivered. */
+static inline bool vhca_delivering(const struct qhca_engine *e)
+{
+    return e->port->delivery.kind != QHCA_TO_NOBODY;
+}
+
+/* Whether a frame from the network has to wait. */
+static inline bool vhca_rx_waits(const struct qhca_engine *e)
+{
+    return vhca_running(e) && (vhca_delivering(e) || e->port->late_rx);
+}
+
+/* Add a receiver of the frame that has come; it is delivered to each once. */
+static inline void vhca_delivery_add(struct qhca_engine *e,
+                                     enum vhca_receivers kind, uint32_t number)
+{
+    struct vhca_delivery *d = &e->port->delivery;
+
+    d->kind = (uint8_t)kind;
+    d->to[d->num++] = number;
+}
+
+/*
+ * Return the next receiver, or 0 if all have had the frame or the budget ends;
+ * then call vhca_delivery_stop().
+ */
+uint32_t vhca_delivery_next(struct qhca_engine *e);
+/* Keep the frame for those that have not had it. */
+void vhca_delivery_stop(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                        bool csum_ok);
+/* A receiver is one no longer. @gid: of the group that a QP leaves, or NULL */
+void vhca_delivery_forget(struct qhca_engine *e, enum vhca_receivers kind,
+                          const uint8_t *gid, uint32_t number);
+/*
+ * Keep a frame from the network, of at least ETH_LEN bytes, behind the one that
+ * is being delivered. It is lost, and counted, if there is no room.
+ */
+void vhca_rx_keep(struct qhca_engine *e, const uint8_t *frame, size_t len);
+/* Take the oldest frame, which has been looked at, out of the loopback FIFO. */
+void vhca_loop_pop(struct qhca_engine *e);
+
 /* ---- snapshot.c ---- */
+
+/*
+ * Walk over the frame being delivered, after its receivers. @ok: whether the
+ * loaded frame can be for @number
+ */
+void vhca_delivery_walk(struct vhca_snap *s,
+                        bool (*ok)(struct qhca_engine *e,
+                                   const struct vhca_delivery *d,
+                                   uint32_t number));
 
 void vhca_port_walk(struct vhca_snap *s);
 
@@ -256,7 +338,10 @@ static inline bool vhca_paused(const struct qhca_engine *e, unsigned class)
     return e->port->pause.classes >> class & 1;
 }
 
-/* Let frames of these classes, a bit each, wait for @ns; 0: no longer. */
+/*
+ * Let frames of these classes, a bit each, wait for @ns, or QHCA_PAUSE_NS if
+ * that is less; 0: no longer.
+ */
 void vhca_pause(struct qhca_engine *e, uint8_t classes, uint64_t ns);
 /* A frame for the MAC has come: one that asks for a pause is obeyed. */
 void vhca_pause_rx(struct qhca_engine *e, const uint8_t *frame, size_t len);

@@ -4,6 +4,7 @@
  * in qps/snapshot.c, as they are QPs.
  */
 #include "port.h"
+#include "../wire/wire.h"
 
 static const struct vhca_snap_field gid_fields[] = {
     QHCA_SNAP_RAW(struct vhca_gid, gid),
@@ -24,7 +25,14 @@ static const struct vhca_snap_field port_fields[] = {
     QHCA_SNAP_FLAG(struct vhca_port, tx_blocked),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_port, 14384);
+QHCA_SNAP_KNOWS(struct vhca_port, 24472);
+
+static const struct vhca_snap_field delivery_fields[] = {
+    QHCA_SNAP_FLAG(struct vhca_delivery, csum_ok),
+    QHCA_SNAP_MAX(struct vhca_delivery, len, QHCA_MAX_FRAME),
+    { 0 }
+};
+QHCA_SNAP_KNOWS(struct vhca_delivery, 10080);
 
 static void walk_gids(struct vhca_snap *s, struct vhca_port *p)
 {
@@ -97,6 +105,83 @@ static void walk_speed(struct vhca_snap *s, struct vhca_port *p)
     }
 }
 
+static void count_late(struct vhca_snap *s, struct vhca_port *p)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = p->loop.head; i != p->loop.tail; i++) {
+        n += !p->loop.from[i % QHCA_FIFO_FRAMES];
+    }
+    if (s->load) {
+        p->late_rx = n;
+    }
+    vhca_snap_check(s, s->bad || p->late_rx == n, "frames that wait");
+}
+
+/* Walk over those who have not had the frame, each of which is there once. */
+static void walk_receivers(struct vhca_snap *s, struct vhca_delivery *d,
+                           bool (*ok)(struct qhca_engine *e,
+                                      const struct vhca_delivery *d,
+                                      uint32_t number))
+{
+    uint32_t n = vhca_snap_count(s, "receivers", d->num - d->next, 4);
+
+    if (!vhca_snap_check(s, n <= QHCA_FLOW_MAX, "receivers")) {
+        return;
+    }
+    for (uint32_t i = 0; i < n && !s->bad; i++) {
+        uint32_t number = vhca_snap_obj(s, "receiver", d->to[d->next + i]);
+
+        vhca_snap_check(s, s->bad || !number || ok(s->e, d, number),
+                        "receiver");
+        for (uint32_t k = 0; number && k < i; k++) {
+            vhca_snap_check(s, d->to[d->next + k] != number, "receiver");
+        }
+        if (s->load) {
+            d->to[i] = number;
+        }
+    }
+    if (s->load) {
+        d->num = n;
+    }
+}
+
+void vhca_delivery_walk(struct vhca_snap *s,
+                        bool (*ok)(struct qhca_engine *e,
+                                   const struct vhca_delivery *d,
+                                   uint32_t number))
+{
+    struct vhca_delivery *d = &s->e->port->delivery;
+    uint8_t kind = (uint8_t)vhca_snap_num(s, "delivery", d->kind, 1,
+                                          QHCA_NUM_RECEIVERS - 1);
+    struct roce_packet p;
+
+    if (!kind) {
+        return;
+    }
+    vhca_snap_fields(s, delivery_fields, d);
+    if (!vhca_snap_check(s, d->len >= ETH_LEN, "length of a frame")) {
+        return;
+    }
+    vhca_snap_raw(s, "frame", d->frame, d->len);
+    if (kind == QHCA_TO_MEMBERS) {
+        if (!vhca_snap_check(s, roce_parse(&p, d->frame, d->len) == ROCE_OK,
+                             "frame")) {
+            return;
+        }
+        memcpy(d->gid, p.dgid, sizeof(d->gid));
+    }
+    if (s->load) {
+        d->next = 0;
+        d->kind = kind;
+    }
+    walk_receivers(s, d, ok);
+    if (s->load && s->bad) {
+        d->kind = QHCA_TO_NOBODY;
+        d->num = d->next = 0;
+    }
+}
+
 void vhca_port_walk(struct vhca_snap *s)
 {
     struct vhca_port *p = s->e->port;
@@ -109,6 +194,7 @@ void vhca_port_walk(struct vhca_snap *s)
     walk_mcast(s, p);
     vhca_snap_pace(s, &p->pace);
     vhca_snap_fifo(s, "loop", &p->loop, ETH_LEN);
+    count_late(s, p);
     vhca_snap_fifo(s, "tx", &p->tx, ETH_LEN);
     walk_speed(s, p);
 }

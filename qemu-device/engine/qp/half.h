@@ -28,7 +28,9 @@ struct vhca_requester {
     uint32_t unasked;           /* packets since the last AckReq */
     uint8_t rd_atomic;          /* outstanding WRs that take a resource */
     uint8_t retries, rnr_retries;   /* left */
-    bool rewound;               /* has gone back to this una_psn already */
+    bool rewound;               /* has gone back to this una_psn already; */
+    uint32_t stale_from, stale_to;  /* what answers PSNs between these may */
+                                    /* have been on its way then */
     uint8_t graces;             /* timeouts in a row that did not count */
     bool rnr_wait;
     bool page_wait;             /* the WR at the cursor waits for a page */
@@ -69,13 +71,23 @@ struct vhca_response {
                                 /* NAK: length: PSNs dropped, from psn on */
 };
 
-/* struct vhca_rwr - the receive WR in use, the only copy of its WQE */
+struct vhca_srq;
+
+/*
+ * struct vhca_rwr - the receive WR in use, the only copy of its WQE
+ *
+ * It belongs to the message in progress, a SEND. A request that has taken it
+ * and waits for a page comes again, and finds it @kept; if another request
+ * comes in its place, the WR goes back to where it was taken from.
+ */
 struct vhca_rwr {
     bool taken;
     bool bad;                   /* the WQE breaks a rule */
+    bool kept;                  /* for a request that has to come again */
     uint32_t index;             /* of the WQE */
     uint64_t wr_id;
     uint64_t length;            /* of all segments */
+    struct vhca_srq *srq;       /* that it was taken from; NULL: the QP's RQ */
     unsigned num_seg;
     struct vhca_seg seg[QHCA_MAX_RECV_SGE];
 };

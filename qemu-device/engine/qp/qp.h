@@ -24,6 +24,7 @@
 #define QHCA_PAGE_WAIT_NS   1000000u
 /* More repeats of a page fault than these make no difference. */
 #define QHCA_PAGE_REPEATS   6u
+#define QHCA_NO_PSN         UINT32_MAX
 
 /* Packets that may cross to another QP at once. */
 #define QHCA_SPAN           64u
@@ -31,7 +32,8 @@
 /*
  * struct vhca_page_fault - the last page fault of a kind
  * @told: when the driver got an event for it
- * @at: the index of the WQE, or the PSN of the request, that needs the page
+ * @at: the index of the WQE, or the PSN of the request, that needs the page;
+ *      QHCA_NO_PSN: another request has come in the place of that
  * @why: SEND, REQUEST: what it fails with if the page is denied
  * @open: the driver has not answered it
  * @repeats: how often it has been met again while it was open, up to a maximum
@@ -270,6 +272,10 @@ void vhca_cntset_bind(struct vhca_qp *qp, struct vhca_cntset *set);
 #define QHCA_SNAP_FLOW_COUNTS 7u
 /* The one that introduced pauses. */
 #define QHCA_SNAP_PAUSE 8u
+/* The one that introduced responses to earlier requests. */
+#define QHCA_SNAP_STALE 9u
+/* The one that introduced frames that are being delivered. */
+#define QHCA_SNAP_DELIVERY 10u
 
 /*
  * Walk over a queue; the caller checks its parameters. On load @wq is empty

@@ -367,7 +367,7 @@ int vhca_do_detach_mcast(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (!vhca_group_has(e, gid, qp)) {
         return QHCA_ERR_STATE;
     }
-    vhca_group_leave(e, gid, qp);
+    vhca_group_leave(e, gid, qp, qp->qpn);
     qp->groups -= !vhca_group_has(e, gid, qp);
     return QHCA_OK;
 }
@@ -385,5 +385,6 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 
 const struct vhca_room vhca_qps_room = {
     .reset = reset, .holdings = holdings,
-    .section = "transport", .version = QHCA_SNAP_PAUSE, .walk = vhca_qps_walk,
+    .section = "transport", .version = QHCA_SNAP_DELIVERY,
+    .walk = vhca_qps_walk,
 };

@@ -231,6 +231,8 @@ static void enter_state(struct qhca_engine *e, struct vhca_qp *qp, uint8_t from,
 static void take_attrs(struct qhca_engine *e, struct vhca_qp *qp,
                        const struct qhca_qp_attr *a, uint32_t mask)
 {
+    unsigned limit = qp->attr.max_dest_rd_atomic;
+
     for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
         if (mask & attrs[i].bit) {
             memcpy((uint8_t *)&qp->attr + attrs[i].off,
@@ -241,6 +243,9 @@ static void take_attrs(struct qhca_engine *e, struct vhca_qp *qp,
     qp->attr.sq_psn &= htole32(PSN_MASK);
     if (mask & QHCA_QP_PATH_MTU) {
         qp->mtu = 128u << a->path_mtu;
+    }
+    if (mask & QHCA_QP_MAX_DEST_RD_ATOMIC) {
+        vhca_responder_limit(qp, limit);
     }
     if (mask & QHCA_QP_RATE_LIMIT) {
         vhca_gate_reset(e, &qp->gate);

@@ -18,7 +18,7 @@ static const struct vhca_snap_field qp_fields[] = {
     QHCA_SNAP_RAW(struct vhca_qp, attr),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_qp, 5136);
+QHCA_SNAP_KNOWS(struct vhca_qp, 5152);
 
 /* ---- the objects it refers to ---- */
 
@@ -213,6 +213,19 @@ static void walk_groups(struct vhca_snap *s)
     }
 }
 
+/* Whether @number can be a receiver of the frame that is being delivered. */
+static bool may_get(struct qhca_engine *e, const struct vhca_delivery *d,
+                    uint32_t number)
+{
+    const struct vhca_qp *qp;
+
+    if (d->kind == QHCA_TO_RULES) {
+        return vhca_flow_may_get(e, d, number);
+    }
+    qp = vhca_qp_get(e, number);
+    return qp && vhca_group_has(e, d->gid, qp);
+}
+
 /* ---- windows of type 2 ---- */
 
 static uint32_t mw_number(const struct qhca_engine *e, const void *obj)
@@ -263,12 +276,16 @@ static void check_counts(struct vhca_snap *s)
     struct vhca_qp *qp;
     struct vhca_cq *cq;
 
+    vhca_table_each(&e->rqs->srq, srq) {
+        srq->counted = 0;
+    }
     vhca_table_each(&e->qps->table, qp) {
-        if (s->load && qp->srq && qp->rsp.rwr.taken) {
-            qp->srq->held++;
+        if (qp->rsp.rwr.taken && qp->rsp.rwr.srq) {
+            qp->rsp.rwr.srq->counted++;
         }
     }
     vhca_table_each(&e->rqs->srq, srq) {
+        srq->held = s->load ? srq->counted : srq->held;
         vhca_snap_check(s, vhca_srq_counts_ok(srq), "WRs of an SRQ");
     }
     vhca_table_each(&e->events->cq, cq) {
@@ -288,6 +305,9 @@ void vhca_qps_walk(struct vhca_snap *s)
         walk_groups(s);
         if (s->version >= QHCA_SNAP_FLOWS) {
             vhca_raw_walk(s);
+        }
+        if (s->version >= QHCA_SNAP_DELIVERY) {
+            vhca_delivery_walk(s, may_get);
         }
         walk_windows(s);
         vhca_lines_walk(s);

@@ -11,9 +11,7 @@ void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp)
     vhca_timer_cancel(e, &qp->gate.timer);
     vhca_list_del(&qp->ready);
     vhca_list_del(&qp->tx_wait);
-    if (qp->srq && qp->rsp.rwr.taken) {
-        vhca_srq_give_back(e, qp);                              /* G-008 */
-    }
+    vhca_recv_give_back(e, qp);                                 /* G-008 */
     vhca_requester_forget(e, qp);
     memset(&qp->req, 0, sizeof(qp->req));
     memset(&qp->rsp, 0, sizeof(qp->rsp));

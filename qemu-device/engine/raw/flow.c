@@ -74,8 +74,26 @@ static void deliver(struct qhca_engine *e, struct vhca_flow *f,
     }
 }
 
-bool vhca_flow_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                  enum qhca_flow_order order, bool csum_ok)
+void vhca_flow_deliver(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                       bool csum_ok)
+{
+    uint32_t number;
+
+    while ((number = vhca_delivery_next(e)) != 0) {
+        deliver(e, vhca_table_get(&e->raw->flow, number), frame, len, csum_ok);
+    }
+    vhca_delivery_stop(e, frame, len, csum_ok);
+}
+
+void vhca_flow_go_on(struct qhca_engine *e)
+{
+    const struct vhca_delivery *d = &e->port->delivery;
+
+    vhca_flow_deliver(e, d->frame, d->len, d->csum_ok);
+}
+
+bool vhca_flow_choose(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                      enum qhca_flow_order order)
 {
     const struct vhca_raw *raw = e->raw;
     uint32_t i = order == QHCA_FLOW_FIRST ? 0 : raw->end[order - 1];
@@ -97,13 +115,23 @@ bool vhca_flow_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
         struct vhca_flow *f = raw->line[i];
 
         dropped |= f->action == QHCA_FLOW_DROP;
-        deliver(e, f, frame, len, csum_ok);
-        if (!group || dropped || !vhca_running(e)) {
+        vhca_delivery_add(e, QHCA_TO_RULES, f->number);
+        if (!group || dropped) {
             break;
         }
         i = find(e, key, i + 1, end);
     }
     return !group || dropped;
+}
+
+bool vhca_flow_may_get(struct qhca_engine *e, const struct vhca_delivery *d,
+                       uint32_t number)
+{
+    const struct vhca_flow *f = vhca_table_get(&e->raw->flow, number);
+    uint64_t key[WORDS];
+
+    parse(d->frame, d->len, key);
+    return f && f->order != QHCA_FLOW_ETH && matches(f, key);
 }
 
 bool vhca_flow_eth(struct qhca_engine *e, const uint8_t *frame, size_t len,
@@ -232,6 +260,7 @@ static void unqueue(struct qhca_engine *e, struct vhca_flow *f)
     struct vhca_raw *raw = e->raw;
     uint32_t i = 0;
 
+    vhca_delivery_forget(e, QHCA_TO_RULES, NULL, f->number);
     while (raw->line[i] != f) {
         i++;
     }

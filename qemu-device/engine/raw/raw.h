@@ -67,12 +67,20 @@ void vhca_raw_turn(struct qhca_engine *e, struct vhca_qp *qp);
 /* Whether a rule that comes first is for the frame. */
 bool vhca_flow_wants(struct qhca_engine *e, const uint8_t *frame, size_t len);
 /*
- * Give a frame of at least ETH_LEN bytes to the QPs for which rules of @order
- * want it. Returns whether the Ethernet queues must not have it, too; frames to
- * groups are for all.
+ * Add the rules of @order that are for a frame of at least ETH_LEN bytes to its
+ * receivers. Returns whether the Ethernet queues must not have it, too; frames
+ * to groups are for all.
  */
-bool vhca_flow_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                  enum qhca_flow_order order, bool csum_ok);
+bool vhca_flow_choose(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                      enum qhca_flow_order order);
+/* Give the frame to the QPs of the rules that have been chosen. */
+void vhca_flow_deliver(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                       bool csum_ok);
+/* Deliver the frame that rules have not had yet. */
+void vhca_flow_go_on(struct qhca_engine *e);
+/* Whether a frame that is being delivered may be for rule @number. */
+bool vhca_flow_may_get(struct qhca_engine *e, const struct vhca_delivery *d,
+                       uint32_t number);
 /*
  * Ask the rules of the Ethernet queues about a frame, and change @to if one is
  * for it. Returns false if that one drops the frame.

@@ -118,7 +118,7 @@ static enum vhca_mem_result probe_result(struct qhca_engine *e,
 
     return vhca_segs_probe(e, &qp->user, wr->seg, wr->num_seg, off,
                            MIN_OF(wr->length - off,
-                                  (uint64_t)QHCA_PAGED_PIECE));
+                                  (uint64_t)vhca_read_piece(qp, wr) * qp->mtu));
 }
 
 /* Build a datagram; its sender learns only that it has been sent. */

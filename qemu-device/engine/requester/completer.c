@@ -35,12 +35,47 @@ static bool alive(const struct vhca_qp *qp)
     return qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD;
 }
 
-/* A later response shows that the one to a READ or atomic is lost (D-014). */
-static void implied_nak(struct qhca_engine *e, struct vhca_qp *qp)
+/*
+ * Whether the response to @psn may have been on its way when the QP went back.
+ * Responses come in the order of their PSNs: one to a request that was sent
+ * only later is not such a response, nor is one that is not behind another that
+ * was. There can be several ACKs of the same PSN.
+ */
+static bool is_stale(struct vhca_requester *r, uint32_t psn, bool ack)
 {
-    if (!qp->req.rewound) {
-        vhca_requester_retry(e, qp);
+    bool sent_again = psn_diff(psn, r->snd_psn) < 0;
+    bool behind = psn_diff(psn, r->stale_from) >= !ack;
+
+    if (sent_again && (!behind || psn_diff(psn, r->stale_to) >= 0)) {
+        return false;
     }
+    if (behind) {
+        r->stale_from = psn;
+    }
+    return true;
+}
+
+/*
+ * The response to @psn, or ACK of it, shows that an earlier one to a READ or
+ * atomic is lost (D-014), perhaps again. A network that duplicates packets can
+ * make the latter look so: leave the last retry to the timer, if it runs.
+ */
+static void implied_nak(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn,
+                        bool ack)
+{
+    struct vhca_requester *r = &qp->req;
+
+    if (!r->rewound ||
+        (!is_stale(r, psn, ack) && (r->retries || !qp->attr.timeout))) {
+        vhca_requester_retry(e, qp);
+        r->stale_from = psn;
+    }
+}
+
+/* The peer has seen no request behind the one that it refuses. */
+static void nothing_is_stale(struct vhca_qp *qp)
+{
+    qp->req.stale_to = qp->req.una_psn;
 }
 
 /*
@@ -70,15 +105,16 @@ static bool ack_through(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
     return alive(qp) && psn_diff(psn, r->una_psn) < 0;
 }
 
-/* A response to @psn acknowledges all before it; false: that cannot be. */
+/* A response acknowledges all before its PSN; false: that cannot be. */
 static bool accept_before(struct qhca_engine *e, struct vhca_qp *qp,
-                          uint32_t psn)
+                          const struct roce_packet *p)
 {
-    if (psn == qp->req.una_psn || ack_through(e, qp, psn_add(psn, -1u))) {
+    if (p->psn == qp->req.una_psn ||
+        ack_through(e, qp, psn_add(p->psn, -1u))) {
         return true;
     }
     if (alive(qp)) {
-        implied_nak(e, qp);
+        implied_nak(e, qp, p->psn, roce_opcode(p->opcode)->op == OP_ACK);
     }
     return false;
 }
@@ -196,7 +232,7 @@ static uint32_t rx_read_response(struct qhca_engine *e, struct vhca_qp *qp,
 {
     struct vhca_swr *wr;
 
-    if (!accept_before(e, qp, p->psn)) {
+    if (!accept_before(e, qp, p)) {
         return 1;
     }
     wr = answered(qp, p);
@@ -213,7 +249,7 @@ static void rx_atomic_response(struct qhca_engine *e, struct vhca_qp *qp,
     enum vhca_mem_result result;
     struct vhca_swr *wr;
 
-    if (!accept_before(e, qp, p->psn)) {
+    if (!accept_before(e, qp, p)) {
         return;
     }
     wr = answered(qp, p);
@@ -266,6 +302,7 @@ static void rx_rnr_nak(struct qhca_engine *e, struct vhca_qp *qp,
         r->rnr_retries--;
     }
     vhca_requester_rewind(e, qp);
+    nothing_is_stale(qp);
     r->rnr_wait = true;
     vhca_timer_set(e, &r->timer, e->now + rnr_ns(AETH_CODE(p->syndrome)));
 }
@@ -289,7 +326,7 @@ static void rx_nak(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct roce_packet *p)
 {
     /* A NAK of @psn acknowledges all before it (D-020, D-025). */
-    if (!accept_before(e, qp, p->psn)) {
+    if (!accept_before(e, qp, p)) {
         return;
     }
     if (AETH_TYPE(p->syndrome) == AETH_RNR_NAK) {
@@ -297,6 +334,7 @@ static void rx_nak(struct qhca_engine *e, struct vhca_qp *qp,
     } else if (p->syndrome == AETH_NAK_SEQ) {
         vhca_count_qp(e, qp, QHCA_CNT_RX_NAK_SEQ, 1);
         vhca_requester_retry(e, qp);
+        nothing_is_stale(qp);
     } else {
         vhca_count_qp(e, qp, QHCA_CNT_RX_NAK_FATAL, 1);
         vhca_sq_fail(e, qp, nak_status(p->syndrome));
@@ -307,7 +345,7 @@ static void rx_nak(struct qhca_engine *e, struct vhca_qp *qp,
 static void accepted(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
 {
     if (!ack_through(e, qp, psn) && alive(qp)) {
-        implied_nak(e, qp);
+        implied_nak(e, qp, psn, true);
     }
 }
 

@@ -140,12 +140,18 @@ void vhca_swr_view(struct qhca_engine *e, struct vhca_qp *qp,
  */
 bool vhca_requester_next(struct qhca_engine *e, struct vhca_qp *qp,
                          uint32_t max, struct vhca_burst *burst);
-/* Return the PSNs, from the cursor on, that one READ request asks for. */
+/*
+ * Return the PSNs, from the cursor on, that one READ request asks for. If it is
+ * repeated in part, it ends where the first one did: the peer takes no more for
+ * a duplicate.
+ */
 static inline uint32_t vhca_read_piece(const struct vhca_qp *qp,
                                        const struct vhca_swr *wr)
 {
-    return MIN_OF(wr->num_psn - psn_add(qp->req.snd_psn, -wr->first_psn),
-                  wr->paged ? QHCA_PAGED_PIECE / qp->mtu : QHCA_READ_PIECE);
+    uint32_t n = psn_add(qp->req.snd_psn, -wr->first_psn);
+    uint32_t piece = wr->paged ? QHCA_PAGED_PIECE / qp->mtu : QHCA_READ_PIECE;
+
+    return MIN_OF(wr->num_psn - n, piece - n % piece);
 }
 /*
  * Packets between the oldest unacknowledged one and the cursor. What the peer

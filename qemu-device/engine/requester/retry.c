@@ -17,6 +17,8 @@ void vhca_requester_rewind(struct qhca_engine *e, struct vhca_qp *qp)
     r->rd_atomic = 0;
     r->unasked = 0;
     r->rewound = true;
+    r->stale_from = r->una_psn;
+    r->stale_to = r->max_psn;
     r->graces = 0;
     vhca_requester_timer(e, qp);
     vhca_qp_schedule(e, qp);

@@ -63,10 +63,11 @@ static void read_piece(struct qhca_engine *e, const struct vhca_mr *mr,
                        const struct vhca_response *r,
                        struct vhca_fault_early *g)
 {
-    size_t run = r->length;
+    size_t run = 1;             /* only where it begins matters */
     uint32_t off, len;
     uint64_t at;
 
+    vhca_spend(e, 1);
     if (vhca_mr_run(e, mr, r->va, &run, false, &at) &&
         draw_piece(e->faults->disorder, r, at, &off, &len) &&
         vhca_mr_read(e, mr, r->va + off, g->bytes[g->num], len) ==

@@ -50,6 +50,20 @@ static enum vhca_rx_result answer(struct vhca_qp *qp,
     return QHCA_RX_ANSWERED;
 }
 
+void vhca_responder_limit(struct vhca_qp *qp, unsigned before)
+{
+    struct vhca_responder *s = &qp->rsp;
+    unsigned n = MIN_OF(before, qp->attr.max_dest_rd_atomic);
+    struct vhca_rd_resource old[QHCA_MAX_RD_ATOMIC];
+
+    memcpy(old, s->res, sizeof(old));
+    memset(s->res, 0, sizeof(s->res));
+    for (unsigned i = 0; i < n; i++) {
+        s->res[n - 1 - i] = old[(s->res_last + before - i) % before];
+    }
+    s->res_last = n ? n - 1 : 0;
+}
+
 enum vhca_rx_result vhca_rx_read(struct qhca_engine *e, struct vhca_qp *qp,
                                  const struct roce_packet *p)
 {

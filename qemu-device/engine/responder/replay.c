@@ -43,23 +43,6 @@ static uint32_t ack_psn(const struct vhca_qp *qp, uint32_t psn)
     return ack;
 }
 
-/* Whether a queued response will cover @psn anyway. */
-static bool answer_in_line(const struct vhca_qp *qp, uint32_t psn)
-{
-    const struct vhca_responder *s = &qp->rsp;
-
-    for (uint32_t i = s->q_head; i != s->q_tail; i++) {
-        const struct vhca_response *r = &s->queue[i % QHCA_RESPONSES];
-        uint32_t left = r->kind == QHCA_RESP_READ ?
-                        vhca_packets_of(r->length - r->done, qp->mtu) : 1;
-
-        if (r->kind != QHCA_RESP_ACK && psn_add(psn, -r->psn) < left) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void replay_read(struct vhca_qp *qp, const struct roce_packet *p)
 {
     const struct vhca_rd_resource *res = find_resource(qp, p->psn);
@@ -78,7 +61,7 @@ static void replay_read(struct vhca_qp *qp, const struct roce_packet *p)
     if (p->rkey == res->rkey && p->srqn == res->srqn &&
         p->va == res->va + off &&
         p->dma_len <= res->length - off) {
-        vhca_response_add(qp, &r);
+        vhca_response_repeat(qp, &r);
     }
 }
 
@@ -95,7 +78,7 @@ static void replay_done(struct vhca_qp *qp, const struct roce_packet *p)
 
     if (res && res->op == op) {
         r.orig = res->orig;
-        vhca_response_add(qp, &r);
+        vhca_response_repeat(qp, &r);
     }
 }
 
@@ -105,9 +88,7 @@ void vhca_responder_duplicate(struct qhca_engine *e, struct vhca_qp *qp,
     vhca_count_qp(e, qp, QHCA_CNT_RX_DUPLICATE, 1);
     switch (roce_opcode(p->opcode)->op) {
     case OP_READ_REQ:
-        if (!answer_in_line(qp, p->psn)) {
-            replay_read(qp, p);
-        }
+        replay_read(qp, p);
         break;
     case OP_CAS:
     case OP_FAA:
@@ -115,9 +96,7 @@ void vhca_responder_duplicate(struct qhca_engine *e, struct vhca_qp *qp,
     case OP_MASKED_FAA:
     case OP_FLUSH:
     case OP_ATOMIC_WRITE:
-        if (!answer_in_line(qp, p->psn)) {
-            replay_done(qp, p);
-        }
+        replay_done(qp, p);
         break;
     default:
         vhca_response_ack(qp, AETH_ACK, ack_psn(qp, p->psn));

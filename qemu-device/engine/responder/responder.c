@@ -16,6 +16,7 @@ static void refuse(struct qhca_engine *e, struct vhca_qp *qp,
     const struct vhca_refusal *r = &vhca_refusals[why];
     struct vhca_responder *s = &qp->rsp;
 
+    VHCA_ASSERT(!s->rwr.kept);
     s->failing = true;
     s->fail_event = r->event;
     if (s->rwr.taken) {
@@ -43,7 +44,8 @@ static void accept_packet(struct qhca_engine *e, struct vhca_qp *qp,
 /*
  * The request waits for a page. The NAK follows when the page is there, so that
  * there is one for each; but a peer that asks again, because its timer has
- * expired, must not lose a retry each time, and is told to wait.
+ * expired, must not lose a retry each time, and is told to wait. A receive WR
+ * that the request has taken is kept for it.
  */
 static void absent_page(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct roce_packet *p)
@@ -51,6 +53,7 @@ static void absent_page(struct qhca_engine *e, struct vhca_qp *qp,
     const struct vhca_page_fault *f = &qp->fault[QHCA_PAGE_REQUEST];
 
     qp->rsp.nak_sent = true;
+    qp->rsp.rwr.kept = qp->rsp.rwr.taken && qp->rsp.op != OP_SEND;
     vhca_qp_page_fault(e, qp, QHCA_PAGE_REQUEST, p->psn,
                        roce_opcode(p->opcode)->op == OP_SEND ?
                        QHCA_RX_BUFFER : QHCA_RX_ACCESS);
@@ -59,18 +62,40 @@ static void absent_page(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
+/*
+ * The request that was expected has come, and need not be the one that has
+ * waited for a page: a peer may begin again with the same PSN. A receive WR
+ * that this one has not used goes back, and if it does not wait for a page,
+ * the answer to the fault is not about it.
+ */
+static void forget_waiting(struct qhca_engine *e, struct vhca_qp *qp,
+                           enum vhca_rx_result result)
+{
+    if (qp->rsp.rwr.kept) {
+        vhca_recv_give_back(e, qp);
+    }
+    if (qp->rsp.nak_sent && result != QHCA_RX_PAGE) {
+        qp->fault[QHCA_PAGE_REQUEST].at = QHCA_NO_PSN;
+    }
+    qp->rsp.nak_sent = false;
+}
+
 static void conclude(struct qhca_engine *e, struct vhca_qp *qp,
                      const struct roce_packet *p, enum vhca_rx_result result)
 {
     uint32_t missed = vhca_response_recall(qp);
 
     vhca_rx_trace(e, qp, p, result);
+    forget_waiting(e, qp, result);
     switch (result) {
     case QHCA_RX_DONE:
         accept_packet(e, qp, p);
         break;
     case QHCA_RX_ANSWERED:
+        break;
     case QHCA_RX_REPEAT:
+        /* There is room when the NAK has been sent. */
+        vhca_response_missed(qp, psn_add(p->psn, 1));
         break;
     case QHCA_RX_NO_WR:
         /* ePSN stays; whatever follows is dropped without a NAK (D-030). */
@@ -151,7 +176,6 @@ static uint32_t in_order(struct qhca_engine *e, struct vhca_qp *qp,
         p = &first;
         result = execute(e, qp, p);
     }
-    qp->rsp.nak_sent = false;
     conclude(e, qp, p, result);
     return vhca_rx_count(p, result);
 }
@@ -218,6 +242,7 @@ void vhca_responder_resume(struct qhca_engine *e, struct vhca_qp *qp, bool deny)
         return;
     }
     if (deny) {
+        qp->rsp.rwr.kept = false;
         refuse(e, qp, &p, (enum vhca_rx_result)f->why);
     } else if (!f->repeats) {   /* else the peer comes back by itself */
         vhca_response_ack(qp, AETH_RNR_NAK | PAGE_RNR_TIMER, p.psn);

@@ -15,7 +15,7 @@
 enum vhca_rx_result {
     QHCA_RX_DONE = 0,
     QHCA_RX_ANSWERED,           /* done; its response is queued */
-    QHCA_RX_REPEAT,             /* no room for the response: ignore it */
+    QHCA_RX_REPEAT,             /* no room for the response: ask again */
     QHCA_RX_FIRST,              /* execute the first of several packets alone */
     QHCA_RX_NO_WR,              /* no receive WR */
     QHCA_RX_BAD_WR,             /* the receive WQE breaks a rule */
@@ -114,6 +114,12 @@ void vhca_rx_advance(struct qhca_engine *e, struct vhca_qp *qp,
 
 /* ---- rd_atomic.c ---- */
 
+/*
+ * The QP's max_dest_rd_atomic is another than @before: of the requests that are
+ * remembered, keep the latest.
+ */
+void vhca_responder_limit(struct vhca_qp *qp, unsigned before);
+
 /* Compare-and-swaps that a masked atomic may take. */
 #define QHCA_MASKED_TRIES   256u
 
@@ -151,12 +157,23 @@ void vhca_gather_use(const struct qhca_engine *e, const struct vhca_qp *qp,
 /* Forget them, and end all waits: QPs may be others from now on. */
 void vhca_gather_drop(struct qhca_engine *e);
 
-/* ---- replay.c, response.c ---- */
+/* ---- replay.c ---- */
 
 /* Handle a request whose PSN is behind the ePSN. */
 void vhca_responder_duplicate(struct qhca_engine *e, struct vhca_qp *qp,
                               const struct roce_packet *p);
-/* Queue an ACK or NAK of @psn; it replaces one that is last in the queue. */
+
+/* ---- queue.c ---- */
+
+static inline struct vhca_response *vhca_response_at(struct vhca_responder *s,
+                                                     uint32_t i)
+{
+    return &s->queue[i % QHCA_RESPONSES];
+}
+/*
+ * Queue an ACK or NAK of @psn, before the responses to later requests; it
+ * replaces one in the same place.
+ */
 void vhca_response_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn);
 /*
  * Requests before @end are dropped, because what comes before them is missing:
@@ -169,10 +186,16 @@ void vhca_response_missed(struct vhca_qp *qp, uint32_t end);
  */
 uint32_t vhca_response_recall(struct vhca_qp *qp);
 /*
- * Queue a response, before a NAK that waits; false: there is no room, drop the
- * request.
+ * Queue the response to a new request, before a NAK that waits; false: there is
+ * no room, drop the request.
  */
 bool vhca_response_add(struct vhca_qp *qp, const struct vhca_response *r);
+/*
+ * Queue the response @r, which is changed, to a repeated request in its place,
+ * as far as the queue does not have it. It replaces what is left of the same
+ * response if that has left its beginning behind.
+ */
+void vhca_response_repeat(struct vhca_qp *qp, struct vhca_response *r);
 static inline bool vhca_response_queued(const struct vhca_qp *qp)
 {
     return qp->rsp.q_head != qp->rsp.q_tail;
@@ -193,13 +216,6 @@ void vhca_response_owe(struct vhca_qp *qp);
 uint32_t vhca_response_take_ack(struct qhca_engine *e, struct vhca_qp *qp);
 /* Queue an ACK that is owed. */
 void vhca_response_settle(struct vhca_qp *qp);
-/*
- * Build a packet of the first queued response in @burst, or up to @max that
- * follow each other if they go across; nothing else changes. Returns false if
- * it has to wait, for a page or because of a rule for the order.
- */
-bool vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
-                        struct vhca_burst *burst);
 /* Return the RNR NAK for a peer that asks for the @n-th time again, n > 0. */
 static inline uint8_t vhca_page_rnr(unsigned n)
 {
@@ -213,6 +229,21 @@ static inline uint8_t vhca_page_rnr(unsigned n)
  */
 bool vhca_response_wait(struct qhca_engine *e, struct vhca_qp *qp,
                         uint32_t psn);
+/* Whether a response fits; the last place is for an ACK or NAK behind it. */
+static inline bool vhca_response_room(const struct vhca_qp *qp)
+{
+    return qp->rsp.q_tail - qp->rsp.q_head < QHCA_RESPONSES - 1;
+}
+
+/* ---- response.c ---- */
+
+/*
+ * Build a packet of the first queued response in @burst, or up to @max that
+ * follow each other if they go across; nothing else changes. Returns false if
+ * it has to wait, for a page or because of a rule for the order.
+ */
+bool vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
+                        struct vhca_burst *burst);
 /* Answer the page fault of the first response. */
 void vhca_response_resume(struct qhca_engine *e, struct vhca_qp *qp, bool deny);
 /* Dequeue what is being sent. A fatal response moves the QP to ERR. */
@@ -220,10 +251,5 @@ void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct vhca_burst *burst);
 /* Whether the next response is, in the main, the data of a READ. */
 bool vhca_response_is_data(struct vhca_qp *qp);
-/* Whether a response fits; the last place is for an ACK or NAK behind it. */
-static inline bool vhca_response_room(const struct vhca_qp *qp)
-{
-    return qp->rsp.q_tail - qp->rsp.q_head < QHCA_RESPONSES - 1;
-}
 
 #endif /* QHCA_ENGINE_RESPONDER_H */

@@ -6,135 +6,6 @@
  */
 #include "responder.h"
 
-static struct vhca_response *response_at(struct vhca_responder *s, uint32_t i)
-{
-    return &s->queue[i % QHCA_RESPONSES];
-}
-
-/* Return the PSN for an ACK of everything that has been executed. */
-static uint32_t executed(const struct vhca_qp *qp)
-{
-    return psn_add(qp->rsp.epsn, -1u);
-}
-
-/* Return the NAK that waits, last in the queue and for the ePSN, or NULL. */
-static struct vhca_response *waiting_nak(struct vhca_qp *qp)
-{
-    struct vhca_response *last = response_at(&qp->rsp, qp->rsp.q_tail - 1);
-
-    return vhca_response_queued(qp) && last->kind == QHCA_RESP_ACK &&
-           last->syndrome != AETH_ACK ? last : NULL;
-}
-
-static void put_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
-{
-    struct vhca_responder *s = &qp->rsp;
-    struct vhca_response r = {
-        .kind = QHCA_RESP_ACK,
-        .syndrome = syndrome,
-        .psn = psn,
-        .msn = s->msn,
-    };
-
-    if (s->q_head != s->q_tail) {
-        struct vhca_response *last = response_at(s, s->q_tail - 1);
-
-        /*
-         * ACKs are cumulative: replace the last one, unless this one is for a
-         * duplicate and would erase a NAK. So there are never two in a row, and
-         * the place that vhca_response_add() leaves free is enough.
-         */
-        if (last->kind == QHCA_RESP_ACK) {
-            if (psn_diff(psn, last->psn) < 0) {
-                return;
-            }
-            r.length = psn == last->psn ? last->length : 0;
-            *last = r;
-            return;
-        }
-    }
-    *response_at(s, s->q_tail++) = r;
-}
-
-void vhca_response_owe(struct vhca_qp *qp)
-{
-    if (vhca_response_queued(qp)) {
-        vhca_response_ack(qp, AETH_ACK, executed(qp));
-    } else {
-        qp->rsp.ack_owed = true;
-    }
-}
-
-void vhca_response_settle(struct vhca_qp *qp)
-{
-    if (qp->rsp.ack_owed) {
-        qp->rsp.ack_owed = false;
-        put_ack(qp, AETH_ACK, executed(qp));
-    }
-}
-
-uint32_t vhca_response_take_ack(struct qhca_engine *e, struct vhca_qp *qp)
-{
-    qp->rsp.ack_owed = false;
-    vhca_count_qp(e, qp, QHCA_CNT_TX_ACK, 1);
-    return executed(qp);
-}
-
-bool vhca_response_add(struct vhca_qp *qp, const struct vhca_response *r)
-{
-    struct vhca_responder *s = &qp->rsp;
-    struct vhca_response *place, *nak;
-
-    vhca_response_settle(qp);
-    if (!vhca_response_room(qp)) {
-        return false;
-    }
-    nak = waiting_nak(qp);
-    place = response_at(s, s->q_tail++);
-    if (nak) {                  /* it stays the last */
-        *place = *nak;
-        place = nak;
-    }
-    *place = *r;
-    return true;
-}
-
-void vhca_response_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
-{
-    vhca_response_settle(qp);
-    put_ack(qp, syndrome, psn);
-}
-
-uint32_t vhca_response_recall(struct vhca_qp *qp)
-{
-    const struct vhca_response *nak = waiting_nak(qp);
-
-    if (!nak) {
-        return qp->rsp.epsn;
-    }
-    qp->rsp.q_tail--;
-    return psn_add(nak->psn, MAX_OF(nak->length, 1u));
-}
-
-void vhca_response_missed(struct vhca_qp *qp, uint32_t end)
-{
-    struct vhca_responder *s = &qp->rsp;
-    int32_t n = psn_diff(end, s->epsn);
-    struct vhca_response *nak;
-
-    if (n <= 0) {
-        return;
-    }
-    if (!s->nak_sent) {         /* once per gap (D-020) */
-        s->nak_sent = true;
-        vhca_response_ack(qp, AETH_NAK_SEQ, s->epsn);
-    }
-    nak = waiting_nak(qp);
-    if (nak) {
-        nak->length = MAX_OF(nak->length, (uint32_t)n);
-    }
-}
-
 static void count_ack(struct qhca_engine *e, const struct vhca_qp *qp,
                       uint8_t syndrome)
 {
@@ -160,6 +31,12 @@ static uint8_t read_opcode(bool first, bool last)
     };
 
     return opcode[(unsigned)last * 2 + first];
+}
+
+/* Whether the driver has refused the page that @r waited for. */
+static bool denied(const struct vhca_qp *qp, const struct vhca_response *r)
+{
+    return qp->rsp.page_denied && qp->fault[QHCA_PAGE_RESPONSE].at == r->psn;
 }
 
 /*
@@ -194,7 +71,7 @@ static enum vhca_mem_result build_read(struct qhca_engine *e,
         return QHCA_MEM_OK;
     }
     mr = vhca_mr_check(e, &user, r->rkey, va, len, QHCA_ACCESS_REMOTE_READ);
-    if (!mr || qp->rsp.page_denied) {
+    if (!mr || denied(qp, r)) {
         return QHCA_MEM_DENIED;
     }
     payload = vhca_burst_payload(burst, len);
@@ -237,7 +114,7 @@ static bool is_verdict(const struct vhca_burst *burst)
 bool vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
                         struct vhca_burst *burst)
 {
-    struct vhca_response *r = response_at(&qp->rsp, qp->rsp.q_head);
+    struct vhca_response *r = vhca_response_at(&qp->rsp, qp->rsp.q_head);
     enum vhca_mem_result result;
 
     if (r->kind == QHCA_RESP_READ && vhca_gather_begin(e, qp, r)) {
@@ -277,29 +154,11 @@ void vhca_response_resume(struct qhca_engine *e, struct vhca_qp *qp, bool deny)
     }
 }
 
-bool vhca_response_wait(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
-{
-    struct vhca_responder *s = &qp->rsp;
-    unsigned n = qp->fault[QHCA_PAGE_RESPONSE].repeats + 1;
-    struct vhca_response nak = {
-        .kind = QHCA_RESP_ACK, .syndrome = vhca_page_rnr(n), .psn = psn,
-        .msn = s->msn,
-    };
-
-    vhca_response_resume(e, qp, false);
-    if (psn_diff(psn, response_at(s, s->q_head)->psn) > 0 ||
-        !vhca_response_room(qp)) {
-        return false;
-    }
-    *response_at(s, --s->q_head) = nak;     /* it overtakes what waits */
-    return true;
-}
-
 void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct vhca_burst *burst)
 {
     struct vhca_responder *s = &qp->rsp;
-    struct vhca_response *r = response_at(s, s->q_head);
+    struct vhca_response *r = vhca_response_at(s, s->q_head);
 
     if (is_verdict(burst)) {
         count_ack(e, qp, burst->p.syndrome);
@@ -327,5 +186,5 @@ void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
 bool vhca_response_is_data(struct vhca_qp *qp)
 {
     return vhca_response_queued(qp) &&
-           response_at(&qp->rsp, qp->rsp.q_head)->kind == QHCA_RESP_READ;
+           vhca_response_at(&qp->rsp, qp->rsp.q_head)->kind == QHCA_RESP_READ;
 }

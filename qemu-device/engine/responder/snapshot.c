@@ -23,7 +23,7 @@ static const struct vhca_snap_field rsp_fields[] = {
     QHCA_SNAP_SINCE(QHCA_SNAP_ODP, struct vhca_responder, page_denied, 1),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_responder, 4448);
+QHCA_SNAP_KNOWS(struct vhca_responder, 4456);
 
 static const struct vhca_snap_field rwr_fields[] = {
     QHCA_SNAP_MAX(struct vhca_rwr, bad, 0),     /* a bad one is never kept */
@@ -33,7 +33,7 @@ static const struct vhca_snap_field rwr_fields[] = {
     QHCA_SNAP_MAX(struct vhca_rwr, num_seg, QHCA_MAX_RECV_SGE),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_rwr, 544);
+QHCA_SNAP_KNOWS(struct vhca_rwr, 552);
 
 static const struct vhca_snap_field res_fields[] = {
     QHCA_SNAP_MAX(struct vhca_rd_resource, op, OP_CNP),
@@ -64,6 +64,28 @@ static const struct vhca_snap_field response_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct vhca_response, 48);
 
+/*
+ * It is from the SRQ that the QP has, and belongs to a message in progress, or
+ * is kept. Older devices had others in use as well, of unreliable services, but
+ * only of the QP's own queue, where it is the next one anyway.
+ */
+static void walk_owner(struct vhca_snap *s, struct vhca_qp *qp)
+{
+    struct vhca_rwr *rwr = &qp->rsp.rwr;
+    bool kept = qp->rsp.op != OP_SEND;
+
+    if (s->load) {
+        rwr->srq = qp->srq;
+        rwr->kept = kept;
+    }
+    vhca_snap_check(s, rwr->srq == qp->srq && rwr->kept == kept,
+                    "owner of a receive WR");
+    if (kept && !vhca_qp_is(qp, QHCA_RELIABLE) &&
+        vhca_snap_check(s, s->load && !qp->srq, "receive WR")) {
+        vhca_recv_end(rwr);
+    }
+}
+
 static void walk_rwr(struct vhca_snap *s, struct vhca_qp *qp)
 {
     const struct vhca_wq *wq = qp->srq ? &qp->srq->wq : &qp->rq;
@@ -74,6 +96,7 @@ static void walk_rwr(struct vhca_snap *s, struct vhca_qp *qp)
     if (!rwr->taken) {
         return;
     }
+    walk_owner(s, qp);
     vhca_snap_fields(s, rwr_fields, rwr);
     length = vhca_segs_walk(s, rwr->seg, rwr->num_seg);
     vhca_snap_check(s, length == rwr->length, "length of a receive WR");

@@ -3,7 +3,7 @@
  * qhca engine: responder of UC (IBTA 9.8.2), and of UD and the GSI QP (9.8.3).
  * It sends no responses: a packet that cannot be executed is dropped with the
  * rest of its message, and the next message starts afresh. The receive WR of a
- * dropped SEND stays in use for the next one (D-070).
+ * dropped SEND is the next one's (D-070).
  */
 #include "responder.h"
 
@@ -15,10 +15,11 @@
  */
 #define LATE_WINDOW     0x10000
 
-static void drop_message(struct vhca_qp *qp)
+static void drop_message(struct qhca_engine *e, struct vhca_qp *qp)
 {
     qp->rsp.op = OP_NONE;
     qp->rsp.offset = 0;
+    vhca_recv_give_back(e, qp);
 }
 
 /*
@@ -38,7 +39,7 @@ static void refuse(struct qhca_engine *e, struct vhca_qp *qp,
     }
     if (r->syndrome != AETH_NAK_OP) {
         vhca_count_qp(e, qp, QHCA_CNT_RX_REFUSED, 1);
-        drop_message(qp);
+        drop_message(e, qp);
         return;
     }
     if (told) {
@@ -51,7 +52,8 @@ static void refuse(struct qhca_engine *e, struct vhca_qp *qp,
  * Whether the packet continues the message in progress or begins one. If it
  * does neither, the message in progress is dropped.
  */
-static bool in_sequence(struct vhca_qp *qp, const struct roce_packet *p)
+static bool in_sequence(struct qhca_engine *e, struct vhca_qp *qp,
+                        const struct roce_packet *p)
 {
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
     bool first = info->flags & OPF_FIRST;
@@ -59,7 +61,7 @@ static bool in_sequence(struct vhca_qp *qp, const struct roce_packet *p)
     if (info->op != OP_NONE && qp->rsp.op == (first ? OP_NONE : info->op)) {
         return true;
     }
-    drop_message(qp);
+    drop_message(e, qp);
     return first;
 }
 
@@ -75,7 +77,7 @@ static bool psn_ok(struct qhca_engine *e, struct vhca_qp *qp,
     }
     if (ahead) {
         vhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
-        drop_message(qp);
+        drop_message(e, qp);
     }
     return !ahead || roce_opcode(p->opcode)->flags & OPF_FIRST;
 }
@@ -102,7 +104,7 @@ uint32_t vhca_uc_rx(struct qhca_engine *e, struct vhca_qp *qp,
         vhca_trace_refuse(e, qp->qpn, "PSN", p->psn);
         return 1;
     }
-    if (!in_sequence(qp, p)) {
+    if (!in_sequence(e, qp, p)) {
         vhca_rx_trace(e, qp, p, QHCA_RX_SEQUENCE);
         qp->rsp.epsn = psn_add(p->psn, 1);
         return 1;
@@ -144,27 +146,17 @@ static enum vhca_mem_result scatter(struct qhca_engine *e, struct vhca_qp *qp,
            vhca_scatter(e, qp->qpn, user, rwr->seg, rwr->num_seg, head, p);
 }
 
-/* Lose a datagram for which a page is absent; its receive WR can be used. */
-static void lose(struct qhca_engine *e, struct vhca_qp *qp,
-                 const struct roce_packet *p)
-{
-    refuse(e, qp, p, QHCA_RX_PAGE);
-    if (qp->srq) {
-        vhca_srq_give_back(e, qp);
-    }
-}
-
 /*
- * The receive WR is too small. It stays in use for the next message (D-077),
- * but a WR of an SRQ, which the QP must not keep, fails (G-009).
+ * The receive WR is too small. It serves the next message (D-077), but a WR of
+ * an SRQ, where it would be in the way of other QPs, fails (G-009).
  */
 static void too_small(struct qhca_engine *e, struct vhca_qp *qp,
                       const struct roce_packet *p)
 {
-    refuse(e, qp, p, QHCA_RX_LENGTH);
     if (qp->srq) {
         vhca_recv_fail(e, qp, QHCA_WC_LOC_LEN_ERR);
     }
+    refuse(e, qp, p, QHCA_RX_LENGTH);
 }
 
 /*
@@ -186,10 +178,9 @@ static bool place(struct qhca_engine *e, struct vhca_qp *qp,
         return false;
     }
     scattered = scatter(e, qp, p, head);
-    if (scattered == QHCA_MEM_FAULT) {
-        lose(e, qp, p);
-    } else if (scattered != QHCA_MEM_OK) {
-        refuse(e, qp, p, QHCA_RX_BUFFER);
+    if (scattered != QHCA_MEM_OK) {
+        refuse(e, qp, p, scattered == QHCA_MEM_FAULT ? QHCA_RX_PAGE :
+                                                       QHCA_RX_BUFFER);
     }
     return scattered == QHCA_MEM_OK;
 }

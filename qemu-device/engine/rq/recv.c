@@ -12,6 +12,7 @@ enum vhca_wqe_result vhca_rwr_fetch(struct qhca_engine *e,
     uint8_t raw[QHCA_RQ_STRIDE_MAX];
     struct qhca_rq_wqe w;
 
+    rwr->srq = NULL;
     if (!vhca_mem_read(e, &wq->mem, vhca_wq_offset(wq, index), raw,
                        1u << wq->log_stride)) {
         return QHCA_WQE_UNREADABLE;
@@ -42,17 +43,37 @@ bool vhca_rwr_store(struct qhca_engine *e, const struct vhca_wq *wq,
         .wr_id = htole64(rwr->wr_id),
         .num_sge = htole16(rwr->bad ? UINT16_MAX : (uint16_t)rwr->num_seg),
     };
+    size_t len = sizeof(w) + rwr->num_seg * sizeof(struct qhca_sge);
 
+    VHCA_ASSERT(rwr->num_seg <= wq->max_sge);
+    if (len > 1u << wq->log_stride) {
+        return false;           /* it would overwrite other WQEs */
+    }
     memcpy(raw, &w, sizeof(w));
     vhca_segs_format(raw + sizeof(w), rwr->seg, rwr->num_seg);
-    return vhca_mem_write(e, &wq->mem, vhca_wq_offset(wq, index), raw,
-                          sizeof(w) + rwr->num_seg * sizeof(struct qhca_sge));
+    return vhca_mem_write(e, &wq->mem, vhca_wq_offset(wq, index), raw, len);
+}
+
+void vhca_recv_give_back(struct qhca_engine *e, struct vhca_qp *qp)
+{
+    struct vhca_rwr *rwr = &qp->rsp.rwr;
+
+    if (rwr->taken && rwr->srq) {
+        vhca_srq_give_back(e, rwr);
+    }
+    vhca_recv_end(rwr);
 }
 
 enum vhca_wqe_result vhca_recv_take(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    if (qp->rsp.rwr.taken) {
-        VHCA_ASSERT(!qp->rsp.rwr.bad);
+    struct vhca_rwr *rwr = &qp->rsp.rwr;
+
+    if (rwr->taken && rwr->srq != qp->srq) {
+        vhca_recv_give_back(e, qp);
+    }
+    if (rwr->taken) {
+        VHCA_ASSERT(!rwr->bad);
+        rwr->kept = false;
         return QHCA_WQE_OK;
     }
     if (qp->srq) {
@@ -64,7 +85,7 @@ enum vhca_wqe_result vhca_recv_take(struct qhca_engine *e, struct vhca_qp *qp)
     if (qp->rq.ci == qp->rq.pi) {
         return QHCA_WQE_NONE;
     }
-    return vhca_rwr_fetch(e, &qp->rq, qp->rq.ci, &qp->rsp.rwr);
+    return vhca_rwr_fetch(e, &qp->rq, qp->rq.ci, rwr);
 }
 
 /*
@@ -74,11 +95,12 @@ enum vhca_wqe_result vhca_recv_take(struct qhca_engine *e, struct vhca_qp *qp)
 static bool push_xrc(struct qhca_engine *e, struct vhca_qp *qp,
                      struct qhca_cqe *cqe, bool solicited)
 {
+    const struct vhca_srq *srq = qp->rsp.rwr.srq;
     bool pushed;
 
     cqe->flags |= htole16(QHCA_CQE_XRC);
-    cqe->srqn = htole32(qp->srq->srqn);
-    pushed = vhca_cq_push(e, qp->srq->cq, cqe, solicited);
+    cqe->srqn = htole32(srq->srqn);
+    pushed = vhca_cq_push(e, srq->cq, cqe, solicited);
     if (!pushed) {
         vhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
     }
@@ -89,13 +111,14 @@ static bool push_xrc(struct qhca_engine *e, struct vhca_qp *qp,
 static void complete(struct qhca_engine *e, struct vhca_qp *qp,
                      struct qhca_cqe *cqe, bool solicited)
 {
+    struct vhca_rwr *rwr = &qp->rsp.rwr;
     bool pushed;
 
-    cqe->wr_id = htole64(qp->rsp.rwr.wr_id);
+    cqe->wr_id = htole64(rwr->wr_id);
     cqe->qpn = htole32(qp->qpn);
-    cqe->wqe_index = htole32(qp->rsp.rwr.index);
-    if (!qp->srq) {
-        qp->rsp.rwr.taken = false;
+    cqe->wqe_index = htole32(rwr->index);
+    if (!rwr->srq) {
+        vhca_recv_end(rwr);
         qp->rq.ci++;
         vhca_cq_push(e, qp->rcq, cqe, solicited);
         return;
@@ -104,9 +127,9 @@ static void complete(struct qhca_engine *e, struct vhca_qp *qp,
     pushed = qp->xrcd ? push_xrc(e, qp, cqe, solicited) :
                         vhca_cq_push(e, qp->rcq, cqe, solicited);
     if (pushed) {
-        vhca_srq_release(qp);
+        vhca_srq_release(rwr);
     } else {
-        vhca_srq_give_back(e, qp);      /* there is no CQE for it */
+        vhca_srq_give_back(e, rwr);     /* there is no CQE for it */
     }
 }
 
@@ -134,7 +157,7 @@ static void fill_datagram(struct qhca_cqe *cqe, const struct roce_packet *p)
 static bool is_failed(struct qhca_engine *e, struct vhca_qp *qp,
                       uint8_t opcode)
 {
-    struct vhca_cq *cq = qp->xrcd ? qp->srq->cq : qp->rcq;
+    struct vhca_cq *cq = qp->xrcd ? qp->rsp.rwr.srq->cq : qp->rcq;
     enum qhca_cqe_status status = vhca_fault_cqe(e, qp, cq, opcode);
 
     if (status == QHCA_WC_SUCCESS) {

@@ -25,6 +25,7 @@ struct vhca_srq {
     struct vhca_key_user user;
     struct vhca_wq wq;          /* ci: next WQE to be taken */
     uint32_t held;              /* WRs that QPs have taken and not completed */
+    uint32_t counted;           /* the same, while the invariants are checked */
     bool moving;                /* resizing, and no WR was given back yet */
     uint32_t limit;             /* 0: not armed */
     uint32_t users;             /* QPs */
@@ -44,14 +45,31 @@ extern const struct vhca_room vhca_rq_room;
 
 /* ---- recv.c ---- */
 
-/* Take the next receive WR, of the QP or of its SRQ, unless one is in use. */
+/*
+ * Take the next receive WR, of the QP or of the SRQ that it has now, unless one
+ * from there is in use.
+ */
 enum vhca_wqe_result vhca_recv_take(struct qhca_engine *e, struct vhca_qp *qp);
 /* Return whose keys the receive WR in use has: its QP or its SRQ (G-003). */
 static inline const struct vhca_key_user *
 vhca_recv_user(const struct vhca_qp *qp)
 {
+    const struct vhca_srq *srq = qp->rsp.rwr.srq;
+
     VHCA_ASSERT(qp->rsp.rwr.taken);
-    return qp->srq ? &qp->srq->user : &qp->user;
+    return srq ? &srq->user : &qp->user;
+}
+
+/*
+ * The request or message that has taken the receive WR, if any has, does not
+ * need it any more: let it be the next one of the queue that it is from.
+ */
+void vhca_recv_give_back(struct qhca_engine *e, struct vhca_qp *qp);
+/* The receive WR in use is complete, or nobody's any more. */
+static inline void vhca_recv_end(struct vhca_rwr *rwr)
+{
+    rwr->taken = rwr->kept = false;
+    rwr->srq = NULL;
 }
 
 /* Complete the receive WR in use; @p is the last packet of its message. */
@@ -72,7 +90,10 @@ void vhca_recv_flush_one(struct qhca_engine *e, struct vhca_qp *qp);
 enum vhca_wqe_result vhca_rwr_fetch(struct qhca_engine *e,
                                     const struct vhca_wq *wq, uint32_t index,
                                     struct vhca_rwr *rwr);
-/* Write @rwr back as WQE @index. Returns false if DMA failed. */
+/*
+ * Write @rwr, which is from a queue with this stride, back as WQE @index.
+ * Returns false if DMA failed.
+ */
 bool vhca_rwr_store(struct qhca_engine *e, const struct vhca_wq *wq,
                     uint32_t index, const struct vhca_rwr *rwr);
 
@@ -109,17 +130,20 @@ struct vhca_srq *vhca_srq_get(struct qhca_engine *e, uint32_t srqn);
 bool vhca_srq_doorbell(struct qhca_engine *e, const struct vhca_db *db);
 /* vhca_recv_take() for a QP with an SRQ and without a receive WR in use. */
 enum vhca_wqe_result vhca_srq_take(struct qhca_engine *e, struct vhca_qp *qp);
-/* End the use of a receive WR that is complete, or whose SRQ is destroyed. */
-void vhca_srq_release(struct vhca_qp *qp);
-/* Give the receive WR in use back to the SRQ, for the next QP to take. */
-void vhca_srq_give_back(struct qhca_engine *e, struct vhca_qp *qp);
+/*
+ * End the use of a receive WR of an SRQ, which is complete, or whose SRQ is
+ * destroyed.
+ */
+void vhca_srq_release(struct vhca_rwr *rwr);
+/* Give it back to the SRQ that it is from, for the next QP to take. */
+void vhca_srq_give_back(struct qhca_engine *e, struct vhca_rwr *rwr);
 /* Let the SRQ fail forever, and raise SRQ_ERR. */
 void vhca_srq_fail(struct qhca_engine *e, struct vhca_srq *srq);
 
 /* ---- snapshot.c ---- */
 
 void vhca_rq_walk(struct vhca_snap *s);
-/* Whether the ring has room for all the WRs that QPs hold. */
+/* Whether QPs hold as many WRs as @counted, and the ring has room for them. */
 bool vhca_srq_counts_ok(const struct vhca_srq *srq);
 
 /* ---- xrc.c ---- */

@@ -82,6 +82,6 @@ void vhca_rq_walk(struct vhca_snap *s)
 
 bool vhca_srq_counts_ok(const struct vhca_srq *srq)
 {
-    return srq->held <= vhca_wq_size(&srq->wq) &&
+    return srq->held == srq->counted && srq->held <= vhca_wq_size(&srq->wq) &&
            srq->wq.pi - srq->wq.ci <= vhca_wq_size(&srq->wq) - srq->held;
 }

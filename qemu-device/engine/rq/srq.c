@@ -72,29 +72,30 @@ enum vhca_wqe_result vhca_srq_take(struct qhca_engine *e, struct vhca_qp *qp)
         ring_failed(e, srq);
         return result;
     }
+    qp->rsp.rwr.srq = srq;
     srq->wq.ci++;
     srq->held++;
     check_limit(e, srq);
     return result;
 }
 
-void vhca_srq_release(struct vhca_qp *qp)
+void vhca_srq_release(struct vhca_rwr *rwr)
 {
-    VHCA_ASSERT(qp->rsp.rwr.taken);
-    qp->rsp.rwr.taken = false;
-    qp->srq->held--;
+    VHCA_ASSERT(rwr->taken);
+    rwr->srq->held--;
+    vhca_recv_end(rwr);
 }
 
-void vhca_srq_give_back(struct qhca_engine *e, struct vhca_qp *qp)
+void vhca_srq_give_back(struct qhca_engine *e, struct vhca_rwr *rwr)
 {
-    struct vhca_srq *srq = qp->srq;
+    struct vhca_srq *srq = rwr->srq;
 
-    vhca_srq_release(qp);
+    vhca_srq_release(rwr);
     if (srq->failed) {
         return;
     }
     srq->moving = false;
-    if (vhca_rwr_store(e, &srq->wq, srq->wq.ci - 1, &qp->rsp.rwr)) {
+    if (vhca_rwr_store(e, &srq->wq, srq->wq.ci - 1, rwr)) {
         srq->wq.ci--;
     } else {
         ring_failed(e, srq);

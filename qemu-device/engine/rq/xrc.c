@@ -75,14 +75,13 @@ bool vhca_xrc_srq_gone(struct qhca_engine *e, struct vhca_srq *srq,
 
     srq->gone = true;
     while ((qp = vhca_table_scan(e, t, done)) != NULL) {
-        if (qp->srq != srq) {
-            continue;
+        if (qp->rsp.rwr.taken && qp->rsp.rwr.srq == srq) {
+            vhca_srq_release(&qp->rsp.rwr);
         }
-        if (qp->rsp.rwr.taken) {
-            vhca_srq_release(qp);
+        if (qp->srq == srq) {
+            qp->srq = NULL;
+            qp->user.pd = NULL;
         }
-        qp->srq = NULL;
-        qp->user.pd = NULL;
     }
     return *done == t->size;
 }

@@ -112,7 +112,7 @@ static size_t find6(const uint8_t *ip, size_t len, uint8_t proto,
             if (get_be16(ip + at + 2) & 0xfff8) {
                 return 0;               /* not the first one */
             }
-            *fragment = get_be16(ip + at + 2) & 1;
+            *fragment = *fragment || (get_be16(ip + at + 2) & 1);
             next = ip[at];
             at += IPV6_EXT_LEN;
             break;

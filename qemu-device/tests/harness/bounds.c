@@ -8,12 +8,11 @@
 
 /*
  * Limits of one call in units of work (Documentation/bounds.rst): a slice, and
- * the most that its last step can take: an Ethernet frame that all flow rules
- * deliver, into receive WQEs with as many SGEs as possible, with CQs that are
- * armed.
+ * the most that its last step can take: a message to a receive WQE with as many
+ * SGEs as possible, each of a region of as many pieces as possible.
  */
 #define SLICE       2048u
-#define STEP        (QHCA_FLOW_MAX * (QHCA_MAX_RECV_SGE + 16))
+#define STEP        (QHCA_MAX_RECV_SGE * (QHCA_MAX_FAST_REG / 2 + 16))
 #define UNITS       (SLICE + STEP)
 /* The table of a buffer is freed in one piece. */
 #define TABLES      (QHCA_MAX_TABLE_BLOCKS / QHCA_UNIT_BLOCKS)

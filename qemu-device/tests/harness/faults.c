@@ -6,6 +6,17 @@ void faults_set(const char *text)
     guest_set_faults(g, text);
 }
 
+uint64_t guest_fault_hits(const struct guest *guest)
+{
+    const struct vhca_faults *f = guest->e->faults;
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < f->num_rules; i++) {
+        sum += f->rule[i].hits;
+    }
+    return sum;
+}
+
 uint64_t faults_hits(unsigned i)
 {
     return g->e->faults->rule[i].hits;

@@ -224,9 +224,8 @@ static void schedule(void *opaque)
 static struct qhca_engine *neighbour(void *opaque, const uint8_t smac[6],
                                      const uint8_t dmac[6])
 {
-    struct guest *to = net_neighbour(opaque, dmac);
+    struct guest *to = net_neighbour(opaque, smac, dmac);
 
-    (void)smac;
     return to ? to->e : NULL;
 }
 

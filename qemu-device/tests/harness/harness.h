@@ -86,6 +86,7 @@ struct guest {
     uint64_t hollow_from, hollow_to;
     bool no_peek;               /* memory cannot be read in place */
     bool net_blocked;           /* send_frame says "not now" */
+    bool spoofchk;              /* its network loses frames of another MAC */
     unsigned refused;           /* how often it has said so */
     void (*on_dma)(struct guest *g, uint64_t addr, size_t len, bool write);
     void (*on_cas)(struct guest *g, uint64_t addr);     /* before the CAS */
@@ -117,6 +118,8 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
                                 unsigned bandwidth);
 /* Sets fault rules, which must be valid; NULL changes nothing. */
 void guest_set_faults(struct guest *g, const char *text);
+/* How often any of them has hit. */
+uint64_t guest_fault_hits(const struct guest *g);
 /* A guest whose command queue runs. */
 struct guest *guest_start(void);
 void guest_enable(struct guest *g, unsigned cmd_log);

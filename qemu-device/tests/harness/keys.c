@@ -34,6 +34,26 @@ struct rc_wr wr_reg(const struct rc_qp *q, const struct fast *f, uint32_t key,
     };
 }
 
+uint32_t fast_bytes(struct rc_qp *by, uint64_t iova, uint32_t len)
+{
+    struct fast f = fast_create(by->n, 2 * len, 1);
+    struct rc_wr wr;
+    uint64_t *list;
+
+    f.table = guest_alloc(by->n->g, 2 * len * sizeof(*list), 8);
+    list = guest_ptr(by->n->g, f.table, 2 * len * sizeof(*list));
+    for (uint32_t i = 0; i < len; i++) {
+        list[2 * i] = htole64(f.buf.block[0] + 2 * i);
+        list[2 * i + 1] = htole64(i + 1);
+    }
+    wr = wr_reg(by, &f, f.key, iova, REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE);
+    wr.length = len;
+    wr.num_blocks = 2 * len;
+    wr.block_shift = 0;
+    rc_finish(by, &wr, QHCA_WC_SUCCESS);
+    return f.key;
+}
+
 struct rc_wr wr_inv(const struct rc_qp *q, uint8_t opcode, uint32_t key)
 {
     return (struct rc_wr) {

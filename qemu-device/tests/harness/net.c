@@ -121,6 +121,11 @@ static void send_to(struct net *n, unsigned from, unsigned to,
     }
 }
 
+static bool is_spoofed(const struct guest *g, const uint8_t *smac)
+{
+    return g->spoofchk && memcmp(smac, g->e->port->mac, 6);
+}
+
 void net_send(struct net *n, unsigned from, const uint8_t *frame, size_t len)
 {
     uint8_t copy[MAX_FRAME];
@@ -128,7 +133,8 @@ void net_send(struct net *n, unsigned from, const uint8_t *frame, size_t len)
 
     memcpy(copy, frame, len);
     n->sent++;
-    if (n->cut || (n->filter && !n->filter(n, from, copy, len))) {
+    if (n->cut || is_spoofed(n->guest[from], copy + 6) ||
+        (n->filter && !n->filter(n, from, copy, len))) {
         n->lost++;
         return;
     }
@@ -151,12 +157,13 @@ static bool takes_all(const struct net *n, const struct guest *g)
            qhca_engine_has_time(g->e, n->clock);
 }
 
-struct guest *net_neighbour(const struct guest *g, const uint8_t *mac)
+struct guest *net_neighbour(const struct guest *g, const uint8_t *smac,
+                            const uint8_t *mac)
 {
     const struct net *n = g->net;
     struct guest *to = NULL;
 
-    if (!n || !n->one_place) {
+    if (!n || !n->one_place || is_spoofed(g, smac)) {
         return NULL;
     }
     for (unsigned i = 0; i < n->num_guests; i++) {

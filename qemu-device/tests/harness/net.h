@@ -51,7 +51,8 @@ void net_send(struct net *n, unsigned from, const uint8_t *frame, size_t len);
  * The machine that frames from @g to @mac reach, if they need not be frames, or
  * NULL. At a cable with two ends it is always the other.
  */
-struct guest *net_neighbour(const struct guest *g, const uint8_t *mac);
+struct guest *net_neighbour(const struct guest *g, const uint8_t *smac,
+                            const uint8_t *mac);
 /* Runs until nothing happens any more or @limit ns have passed. */
 void net_run(struct net *n, uint64_t limit);
 /* Lets exactly @ns pass. */

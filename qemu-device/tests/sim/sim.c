@@ -11,11 +11,17 @@
 #include "harness/debug.h"
 #include "sim.h"
 
-#define LIMIT_ROUNDS    20000u
+/* No bound on the time is as long. */
+#define LIMIT_ROUNDS    400000u
+
+unsigned sim_rand_of(uint64_t *rng, unsigned below)
+{
+    return (unsigned)((test_random(rng) >> 24) % below);
+}
 
 unsigned sim_rand(struct sim *s, unsigned below)
 {
-    return (unsigned)((test_random(&s->rng) >> 24) % below);
+    return sim_rand_of(&s->rng, below);
 }
 
 void sim_fail(struct sim *s, const char *fmt, ...)
@@ -63,12 +69,13 @@ static bool complete(const struct sim *s)
 /* ---- what happens ---- */
 
 /*
- * Waiting for a receive WR costs no retry, but each packet that a rule loses
- * meanwhile does: a sender that waits long enough on such a network gives up.
+ * Waiting for a receive WR costs no retry, but each packet that is lost then
+ * does: a sender gives up that waits long enough on a network with rules, or in
+ * the end on any.
  */
 static void excuse(struct sim *s)
 {
-    for (unsigned i = 0; *sim_faults && i < s->num_qps; i++) {
+    for (unsigned i = 0; (*sim_faults || s->ends) && i < s->num_qps; i++) {
         struct sim_qp *q = &s->qp[i];
         const struct vhca_qp *v = q->gone ? NULL :
                                   vhca_qp_get(q->q.n->g->e, q->q.qpn);
@@ -84,6 +91,9 @@ void sim_take_events(struct sim *s, struct node *n)
 {
     struct qhca_eqe e;
 
+    if (sim_node_gone(s, n)) {
+        return;
+    }
     excuse(s);
     while (eq_next(&n->async, &e)) {
         struct sim_qp *q = NULL;
@@ -137,7 +147,11 @@ static void toggle_drain(struct sim *s, struct sim_qp *q)
         if (q->drained_owed) {
             sim_fail(s, "drained, but no event");
         }
-        CHECK_EQ(rc_set_state(&q->q, QHCA_QPS_RTS), 0);
+        status = rc_set_state(&q->q, QHCA_QPS_RTS);
+        if (status == QHCA_ERR_STATE && *s->order) {
+            return;             /* the query has let it go on, and fail */
+        }
+        CHECK_EQ(status, 0);
         q->held = false;
         s->saw[SIM_SAW_RESUMED]++;
     } else {
@@ -149,6 +163,9 @@ static void toggle_drain(struct sim *s, struct sim_qp *q)
 static void strike(struct sim *s, struct sim_qp *q)
 {
     s->saw[SIM_SAW_STRIKE] += !complete(s);
+    if (q->gone && s->kind != SIM_CUT && s->kind != SIM_UNBIND) {
+        return;                 /* its function has been reset */
+    }
     switch (s->kind) {
     case SIM_CUT:
         s->net->cut = true;
@@ -213,8 +230,8 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
         toggle_drain(s, q);
         sim_both_settle(s);
     }
-    if (s->kind == SIM_DRAIN_BAD && q->held && q->model == &sim_uc &&
-        rc_query(&q->q).sq_draining && sim_rand(s, 2)) {
+    if (s->kind == SIM_DRAIN_BAD && !q->gone && q->held &&
+        q->model == &sim_uc && rc_query(&q->q).sq_draining && sim_rand(s, 2)) {
         sim_poll(s, q);
         sim_strike_key(s, q);
     }
@@ -224,8 +241,13 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
     if (round == strike_at) {
         strike(s, q);
     }
+    sim_flr(s, round);
+    sim_move(s);
     sim_pages_steal(s);
     sim_rates_change(s, q);
+    if (s->has & SIM_HAS(STALE) && !sim_rand(s, 20)) {
+        sim_strike_windows(s);
+    }
     for (unsigned i = 0; i < s->num_qps; i++) {
         q = &s->qp[i];
         if (!sim_rand(s, 3)) {
@@ -254,9 +276,11 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
 static void finish(struct sim *s)
 {
     sim_pages_prompt(s);
+    sim_gaps_stop(s);
     for (unsigned i = 0; i < s->num_nodes; i++) {
         set_blocked(s, s->node[i].g, false);
     }
+    s->ends = !complete(s);
     /* Longer than all retries, except waiting for a receive WR, take. */
     net_run(s->net, 4000000000ull);
     for (unsigned round = 0; round < 2 * SIM_MAX_WR; round++) {
@@ -294,7 +318,7 @@ static void check_state(struct sim *s, struct sim_qp *q)
     unsigned want = q->may_fail ? QHCA_QPS_ERR : QHCA_QPS_RTS;
     struct qhca_qpc c;
 
-    if (s->kind == SIM_DESTROY && q->gone) {
+    if ((s->kind == SIM_DESTROY && q->gone) || sim_node_gone(s, q->q.n)) {
         return;
     }
     c = rc_query(&q->q);
@@ -322,6 +346,9 @@ static void check_quiet(struct sim *s)
             q->model->check_memory(s, q);
         }
         check_state(s, q);
+        if (sim_node_gone(s, q->q.n)) {
+            continue;
+        }
         if (s->kind != SIM_DESTROY || !q->gone) {
             CHECK_EQ(rc_destroy(&q->q), 0);
         }
@@ -332,11 +359,14 @@ static void check_quiet(struct sim *s)
     }
     sim_free_keys(s);
     for (unsigned i = 0; i < s->num_nodes; i++) {
-        sim_srq_check(s, &s->node[i]);
+        if (!sim_node_gone(s, &s->node[i])) {
+            sim_srq_check(s, &s->node[i]);
+        }
     }
     for (unsigned i = 0; i < s->num_nodes; i++) {
         struct guest *g = s->node[i].g;
-        unsigned left = 5 + (g->in_memory ? SHADOW_PAGES : 0);
+        unsigned left = sim_node_gone(s, &s->node[i]) ?
+                        0 : 5 + (g->in_memory ? SHADOW_PAGES : 0);
 
         /*
          * A PD, two MRs, two EQs and doorbells are left; and with a limit a
@@ -360,18 +390,24 @@ bool sim_run(struct sim *s, uint64_t seed, enum sim_kind kind)
     unsigned strike_at, round = 0, limit = LIMIT_ROUNDS;
 
     sim_setup(s, seed, kind);
+    sim_time_begin(s);
     sim_stream(s, SIM_STREAM_PLAY);
     strike_at = sim_rand(s, 60);
-    if (kind >= SIM_CUT) {
-        limit = strike_at + 400;
+    if (sim_may_hang(s)) {
+        limit = MAX_OF(strike_at, s->has & SIM_HAS(FLR) ? s->flr_at : 0) + 400;
     }
     while (!s->failed && round < limit &&
            (!complete(s) || round <= strike_at)) {
+        if (!sim_may_hang(s) && s->net->clock - s->begin > sim_time_bound(s)) {
+            break;
+        }
         net_advance(s->net, 1 + sim_rand(s, 40000));
         act(s, round++, strike_at);
+        sim_gaps_end_round(s);
     }
-    if (kind < SIM_CUT && !s->failed && !complete(s)) {
-        sim_fail(s, "stuck");
+    if (!sim_may_hang(s) && !s->failed && !complete(s)) {
+        sim_fail(s, "stuck: not complete after %llu ns",
+                 (unsigned long long)(s->net->clock - s->begin));
     }
     if (!s->failed) {
         finish(s);

@@ -44,8 +44,14 @@ enum sim_event {
     SIM_SAW_GATE,               /* a QP waits because of its rate */
     SIM_SAW_SLOWED,             /* a notification has slowed a QP down */
     SIM_SAW_LATE,               /* a WRITE is complete before its data */
+    SIM_SAW_GAP,                /* a packet is lost without a timer */
+    SIM_SAW_CHANGE,             /* another request replaces one that waits */
+    SIM_SAW_PAUSE,              /* classes of a port are paused */
+    SIM_SAW_MOVE,               /* another engine takes over */
     SIM_EVENTS
 };
+
+#define SAW(event)      (1u << SIM_SAW_##event)
 
 /* struct sim_wr - a send WR and its expected result */
 struct sim_wr {
@@ -63,6 +69,15 @@ struct sim_wr {
 
 struct sim;
 struct sim_qp;
+
+#include "sim_features.h"
+
+/* struct sim_held - a frame that goes on later, or not at all */
+struct sim_held {
+    uint32_t psn;
+    size_t len;                 /* 0: none */
+    uint8_t data[MAX_FRAME];
+};
 
 /* struct sim_model - what a transport service promises */
 struct sim_model {
@@ -110,6 +125,11 @@ struct sim_qp {
     unsigned flushed;           /* WRs before this one have been in SQE */
     uint32_t fast_key;          /* of its region of type FAST, 0: none */
     uint32_t key;               /* UC: for sending; may be deregistered */
+    /* Without ACK timers: */
+    struct sim_held held_back[2];   /* request, response; may be lost */
+    struct sim_held twice;      /* another copy of a request */
+    bool hurt;                  /* has lost a packet, */
+    uint32_t whole_at;          /* until this PSN is the oldest */
 };
 
 /* struct sim_limits - what schedules omit, to reduce a failure */
@@ -117,6 +137,7 @@ struct sim_limits {
     unsigned pairs;             /* bit i: pair i has WRs */
     unsigned wr;                /* WRs of a QP */
     unsigned no_loss, no_corrupt, no_dup, no_reorder;   /* 1: none at all */
+    unsigned without;           /* features, a bit each */
 };
 
 extern struct sim_limits sim_limits;
@@ -154,6 +175,10 @@ enum {
     SIM_STREAM_PAGES,
     SIM_STREAM_RATES,           /* and one for each of SIM_MAX_NODES */
     SIM_STREAM_ORDER = SIM_STREAM_RATES + 1 + SIM_MAX_NODES,
+    SIM_STREAM_GAPS,
+    SIM_STREAM_MIND,
+    SIM_STREAM_FEATURES,
+    SIM_STREAM_MOVE,
 };
 
 #define SIM_MAX_KEYS    256
@@ -164,6 +189,7 @@ enum {
 struct sim_key {
     struct guest *g;
     uint32_t key;
+    struct sim_qp *user;        /* of a window: who accesses it */
 };
 
 /* struct sim_srq - an SRQ of a node, and which WRs are posted */
@@ -187,6 +213,7 @@ struct sim_owed {
 struct sim {
     uint64_t seed, rng;
     enum sim_kind kind;
+    unsigned has;               /* features, SIM_HAS() each */
     struct net *net;
     struct node node[SIM_MAX_NODES];
     struct sim_srq srq[SIM_MAX_NODES];
@@ -196,9 +223,10 @@ struct sim {
     unsigned num_nodes, num_qps;
     struct sim_qp qp[2 * SIM_MAX_PAIRS];
     struct sim_key keys[SIM_MAX_KEYS];
-    unsigned num_keys;
+    unsigned num_keys, num_windows;
     unsigned saw[SIM_EVENTS];   /* how often */
     bool failed;
+    bool ends;                  /* what is not complete will never be */
     /* If two plays are to be compared: what the guest sees in this one. */
     struct seen *seen;
     bool frames;                /* packets are frames in this play */
@@ -209,10 +237,18 @@ struct sim {
     const char *order;          /* rule for the order of data, or "" */
     bool paged;                 /* the regions are of type ODP */
     bool prompt;                /* page faults are answered at once */
+    bool fickle;                /* QPs change their mind, see sim_mind.c */
+    struct gsrq other[SIM_MAX_NODES];   /* of XRC, for requests given up */
     struct odp odp[SIM_MAX_NODES];
     struct sim_owed owed[SIM_MAX_OWED];
     unsigned num_owed;
     bool at_once;               /* both QPs of a pair go on after RNR NAKs */
+    bool untimed;               /* QPs have no ACK timers */
+    unsigned mbit;              /* speed of all ports, 0: not limited */
+    unsigned nodes_gone;        /* their functions were reset, a bit each */
+    unsigned flr_at, moves_end;
+    uint64_t gaps_rng;
+    uint64_t begin, lost_before, faults_before;
     /* End of the SRQs' receive buffers, in each node's region. */
     uint64_t shared_end[SIM_MAX_NODES];
 };
@@ -228,6 +264,9 @@ void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind);
 
 /* ---- sim_shrink.c ---- */
 
+/* Prints the command that plays the schedule with @sim_limits. */
+void sim_print_replay(uint64_t seed, enum sim_kind kind, bool both,
+                      unsigned save_load);
 /* Reduces @sim_limits while @fails, which plays the schedule, returns true. */
 void sim_shrink(bool (*fails)(void));
 
@@ -304,6 +343,7 @@ bool sim_unreliable_complete(const struct sim_qp *q);
 
 /* Plays a schedule; false: an invariant did not hold, and was reported. */
 bool sim_run(struct sim *s, uint64_t seed, enum sim_kind kind);
+unsigned sim_rand_of(uint64_t *rng, unsigned below);
 unsigned sim_rand(struct sim *s, unsigned below);
 /* Takes the node's events, and judges them. */
 void sim_take_events(struct sim *s, struct node *n);
@@ -371,30 +411,6 @@ void sim_post_recv(struct sim *s, struct sim_qp *q, unsigned max);
 /* Polls both CQs and checks the CQEs against the plan. */
 void sim_poll(struct sim *s, struct sim_qp *q);
 
-/* ---- sim_pages.c ---- */
-
-/* Decides whether the regions of this schedule are of type ODP. */
-void sim_pages_draw(struct sim *s);
-/* Makes the region of node @i one, if so. */
-void sim_pages_setup(struct sim *s, unsigned i);
-/* Page faults of QP @qpn are open. */
-void sim_pages_event(struct sim *s, struct node *n, uint32_t qpn);
-/* Perhaps makes some pages absent. */
-void sim_pages_steal(struct sim *s);
-/* From now on page faults are answered at once. */
-void sim_pages_prompt(struct sim *s);
-
-/* ---- sim_rates.c ---- */
-
-/* Decides whether the QPs of this schedule have rates. */
-void sim_rates_draw(struct sim *s);
-/* If so, sets the parameters of node @i. */
-void sim_rates_port(struct sim *s, unsigned i);
-/* Gives a QP in RTS its rates. */
-void sim_rates_qp(struct sim *s, struct sim_qp *q);
-/* Perhaps changes the limit of a QP. */
-void sim_rates_change(struct sim *s, struct sim_qp *q);
-
 /* ---- sim_arm.c ---- */
 
 /* Takes the COMP events of the node; the CQ of each must be armed. */
@@ -423,5 +439,7 @@ void sim_srq_post(struct sim *s, struct sim_qp *q, unsigned max);
 bool sim_srq_event(struct sim *s, struct node *n, const struct qhca_eqe *e);
 /* Without QPs each WR must be complete or in its SRQ; destroys the SRQs. */
 void sim_srq_check(struct sim *s, struct node *n);
+
+#include "sim_trouble.h"
 
 #endif /* QHCA_TESTS_SIM_H */

@@ -11,8 +11,7 @@
 static void keep(struct sim *s, struct guest *g, uint32_t key)
 {
     REQUIRE(s->num_keys < SIM_MAX_KEYS);
-    s->keys[s->num_keys].g = g;
-    s->keys[s->num_keys++].key = key;
+    s->keys[s->num_keys++] = (struct sim_key) { .g = g, .key = key };
 }
 
 /* Each QP has one region of type FAST, which is registered again each time. */
@@ -131,6 +130,8 @@ void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i)
     };
 
     keep(s, g, op.key);
+    s->keys[s->num_keys - 1].user = a;
+    s->num_windows++;
     REQUIRE(vhca_mw_bind(g->e, &vhca_qp_get(g->e, b->q.qpn)->user, &op) ==
             QHCA_WC_SUCCESS);
     w->wr.rkey = op.key;
@@ -149,7 +150,9 @@ static bool key_lives(const struct sim_key *k)
 void sim_judge_inv(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
                    const struct qhca_cqe *c)
 {
-    const struct sim_key k = { q->q.n->g, le32toh(c->inv_key) };
+    const struct sim_key k = {
+        .g = q->q.n->g, .key = le32toh(c->inv_key),
+    };
 
     if (!(le16toh(c->flags) & QHCA_CQE_INV) || c->inv_key != w->wr.imm) {
         sim_fail(s, "CQE without the key that was invalidated");
@@ -160,7 +163,9 @@ void sim_judge_inv(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
 
 void sim_judge_read_inv(struct sim *s, struct sim_qp *q, unsigned i)
 {
-    const struct sim_key k = { q->q.n->g, le32toh(q->wr[i].wr.imm) };
+    const struct sim_key k = {
+        .g = q->q.n->g, .key = le32toh(q->wr[i].wr.imm),
+    };
 
     if (key_lives(&k)) {
         sim_fail(s, "READ %u: key 0x%x lives on", i, k.key);
@@ -222,10 +227,23 @@ void sim_strike_windows(struct sim *s)
         struct vhca_mr *mr = vhca_mr_get(s->keys[i].g->e, s->keys[i].key);
 
         if (mr && mr->window && mr->valid && sim_rand(s, 2)) {
+            struct sim_qp *user = s->keys[i].user;
+
+            user->may_fail = user->peer->may_fail = true;
             vhca_mw_unbind(mr);
             s->saw[SIM_SAW_UNBOUND]++;
         }
     }
+}
+
+static bool is_gone(const struct sim *s, const struct guest *g)
+{
+    unsigned i = 0;
+
+    while (s->node[i].g != g) {
+        i++;
+    }
+    return sim_node_gone(s, &s->node[i]);
 }
 
 void sim_free_keys(struct sim *s)
@@ -233,6 +251,9 @@ void sim_free_keys(struct sim *s)
     for (unsigned i = 0; i < s->num_keys; i++) {
         struct guest *g = s->keys[i].g;
 
+        if (is_gone(s, g)) {
+            continue;
+        }
         if (guest_cmd_obj(g, QHCA_CMD_DEALLOC_MW, s->keys[i].key) != QHCA_OK) {
             CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, s->keys[i].key), 0);
         }

@@ -15,11 +15,9 @@ const char *const sim_kind_name[SIM_KINDS] = {
     [SIM_DRAIN_BAD] = "A-034 A-090 A-091 errors, also while QPs are in SQD",
 };
 
-#define SAW(event)      (1u << SIM_SAW_##event)
-
 const unsigned sim_must_see[SIM_KINDS] = {
     [SIM_PLAIN] = SAW(COMP) | SAW(FAULT) | SAW(GATE) |
-                  SAW(SLOWED) | SAW(LATE),
+                  SAW(SLOWED) | SAW(LATE) | SAW(GAP) | SAW(CHANGE),
     [SIM_DRAIN] = SAW(SQD) | SAW(DRAINING) | SAW(DRAINED) | SAW(RESUMED),
     [SIM_PRESSURE] = SAW(REFUSED),
     [SIM_CUT] = SAW(STRIKE) | SAW(ERROR) | SAW(FLUSH),
@@ -46,4 +44,8 @@ const char *const sim_event_name[SIM_EVENTS] = {
     [SIM_SAW_GATE] = "a closed gate",
     [SIM_SAW_SLOWED] = "a lower rate",
     [SIM_SAW_LATE] = "late data",
+    [SIM_SAW_GAP] = "a gap without a timer",
+    [SIM_SAW_CHANGE] = "a change of mind",
+    [SIM_SAW_PAUSE] = "a pause",
+    [SIM_SAW_MOVE] = "another device takes over",
 };

@@ -11,11 +11,7 @@ void sim_pages_draw(struct sim *s)
     uint64_t rng = s->rng;
 
     sim_stream(s, SIM_STREAM_PAGES);
-    /*
-     * Where plays are compared, what has been done when something fails must
-     * not depend on when pages come.
-     */
-    s->paged = !sim_rand(s, 8) && !(s->seen && s->kind >= SIM_CUT);
+    s->paged = s->has & SIM_HAS(PAGES);
     s->prompt = s->seen;
     s->lossy = s->paged && s->seen;
     s->num_owed = 0;
@@ -32,6 +28,9 @@ static void answer(struct sim *s, unsigned node, uint32_t qpn)
 {
     struct odp *o = &s->odp[node];
 
+    if (sim_node_gone(s, &s->node[node])) {
+        return;
+    }
     o->flags = flags_for(s);
     o->alone = !s->prompt && !sim_rand(s, 3);
     s->saw[SIM_SAW_FAULT] += odp_answer(o, qpn);
@@ -41,12 +40,14 @@ void sim_pages_event(struct sim *s, struct node *n, uint32_t qpn)
 {
     unsigned node = (unsigned)(n - s->node);
 
-    if (s->prompt) {
+    bool full = s->num_owed == SIM_MAX_OWED;
+
+    if (s->prompt || (full && s->untimed)) {
         answer(s, node, qpn);
-    } else if (s->num_owed < SIM_MAX_OWED && sim_rand(s, 16)) {
+    } else if (!full && (s->untimed || sim_rand(s, 16))) {
         s->owed[s->num_owed++] = (struct sim_owed) { node, qpn };
     }
-    /* Else it is forgotten, and comes again. */
+    /* Else it is forgotten, and comes again if the peer has a timer. */
 }
 
 static bool has_event(const struct geq *eq)
@@ -62,7 +63,8 @@ static void on_step(struct net *n)
     struct sim *s = n->opaque;
 
     for (unsigned i = 0; i < s->num_nodes; i++) {
-        while (has_event(&s->node[i].async)) {
+        while (!sim_node_gone(s, &s->node[i]) &&
+               has_event(&s->node[i].async)) {
             sim_take_events(s, &s->node[i]);
         }
     }
@@ -88,7 +90,6 @@ void sim_pages_setup(struct sim *s, unsigned i)
     s->odp[i] = odp_create(n->g, n->pdn, n->mr.addr, SIM_REGION);
     n->mr.key = s->odp[i].key;
     s->net->on_step = on_step;
-    s->net->opaque = s;
 }
 
 void sim_pages_steal(struct sim *s)
@@ -96,7 +97,7 @@ void sim_pages_steal(struct sim *s)
     unsigned i = sim_rand(s, s->num_nodes);
     uint64_t used = s->used[i] / QHCA_PAGE_SIZE + 1, first, num;
 
-    if (!s->paged || sim_rand(s, 3)) {
+    if (!s->paged || sim_rand(s, 3) || sim_node_gone(s, &s->node[i])) {
         return;
     }
     first = sim_rand(s, (unsigned)used);

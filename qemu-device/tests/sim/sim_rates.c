@@ -17,13 +17,8 @@ void sim_rates_draw(struct sim *s)
     uint64_t rng = s->rng;
 
     sim_stream(s, SIM_STREAM_RATES);
-    /*
-     * Where plays are compared, what has been done when something fails must
-     * not depend on when packets leave.
-     */
-    s->rated = !sim_rand(s, 4) &&
-               !(s->seen && (s->kind >= SIM_CUT || sim_drains(s->kind)));
-    s->marked = s->rated && sim_rand(s, 2);
+    s->rated = s->has & SIM_HAS(RATES);
+    s->marked = s->has & SIM_HAS(MARKS);
     s->rng = rng;
 }
 
@@ -94,14 +89,17 @@ static void change_rules(struct sim *s, struct guest *g, unsigned mbit)
 /* The other end of the cable asks some classes to wait, or no longer. */
 static void ask_pause(struct sim *s, struct guest *g)
 {
+    /* Quanta of the fastest port, whatever its speed: far below a timeout. */
+    unsigned most = vhca_port_speed(g->e) / (QHCA_PORT_SPEED / 4000);
     uint8_t f[60] = { 1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 1, 0x88, 8, 1, 1 };
 
     f[17] = (uint8_t)sim_rand(s, 256);
     for (unsigned i = 0; i < QHCA_CLASSES; i++) {
         put_be16(f + 18 + 2 * i,
-                 (uint16_t)(sim_rand(s, 2) * sim_rand(s, 4000)));
+                 (uint16_t)(sim_rand(s, 2) * sim_rand(s, 1 + most)));
     }
     guest_rx(g, f, sizeof(f));
+    s->saw[SIM_SAW_PAUSE] += g->e->port->pause.classes != 0;
 }
 
 /* Plays that are compared would change it at different times. */
@@ -112,15 +110,12 @@ static void change_speed(struct sim *s, struct guest *g)
     if (s->seen) {
         return;
     }
-    switch (sim_rand(s, 4)) {
+    switch (sim_rand(s, 3)) {
     case 0:
         CHECK(qhca_engine_set_bandwidth(g->e, s->net->clock, mbit));
         break;
     case 1:
         CHECK(qhca_engine_set_bandwidth(g->e, s->net->clock, 0));
-        break;
-    case 2:
-        ask_pause(s, g);
         break;
     default:
         change_rules(s, g, mbit);
@@ -132,7 +127,13 @@ void sim_rates_change(struct sim *s, struct sim_qp *q)
 {
     const struct vhca_qp *v;
 
-    if (!s->rated || q->gone) {
+    if (q->gone) {
+        return;
+    }
+    if (s->has & SIM_HAS(PAUSE) && !sim_rand(s, 6)) {
+        ask_pause(s, q->q.n->g);
+    }
+    if (!s->rated) {
         return;
     }
     v = vhca_qp_get(q->q.n->g->e, q->q.qpn);

@@ -30,8 +30,9 @@ static void recycle(struct sim *s, unsigned i)
     g->rng = s->seed * 2 + 1;           /* independent of earlier schedules */
     guest_set_faults(g, "");
     CHECK(qhca_engine_set_bandwidth(g->e, s->net->clock,
-                                    s->seen ? g->e->cfg.bandwidth : 0));
+                                    s->seen ? g->e->cfg.bandwidth : s->mbit));
     g->e->cfg.frames = s->seen ? s->frames : s->seed & 1;
+    g->no_peek = s->seen ? g->no_peek : s->has & SIM_HAS(COPIED);
     g->dbrecs = s->seed >> 2 & 1;
     g->in_memory = s->seed >> 3 & 1;
     g->looks_late = s->seed >> 4 & 1;
@@ -56,7 +57,7 @@ static void recycle(struct sim *s, unsigned i)
 static void setup_net(struct sim *s)
 {
     struct net *n = s->net;
-    bool clean = !sim_rand(s, 6);
+    bool clean = !(s->has & SIM_HAS(LOSS));
 
     net_clear(n);
     n->num_guests = 0;
@@ -79,7 +80,41 @@ static const struct sim_model *const models[] = {
     [QHCA_QPT_XRC_INI] = &sim_rc,
 };
 
-static uint8_t random_type(struct sim *s)
+/* The first pairs have the types that the features of the schedule ask for. */
+static const unsigned forces[] = {
+    SIM_HAS(XRC), SIM_HAS(SRQ), SIM_HAS(WINDOWS),
+};
+
+static unsigned num_forced(const struct sim *s)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < ARRAY_SIZE(forces); i++) {
+        n += (s->has & forces[i]) != 0;
+    }
+    return n;
+}
+
+/* Return the first pair whose type the kind does not decide. */
+static unsigned first_free(const struct sim *s)
+{
+    return s->kind == SIM_DRAIN_BAD;
+}
+
+/* Return the feature that pair @i is for, 0: none. */
+static unsigned forced(const struct sim *s, unsigned i)
+{
+    unsigned n = first_free(s);
+
+    for (unsigned k = 0; k < ARRAY_SIZE(forces); k++) {
+        if (s->has & forces[k] && n++ == i) {
+            return forces[k];
+        }
+    }
+    return 0;
+}
+
+static uint8_t random_type(struct sim *s, unsigned what)
 {
     static const uint8_t types[] = {
         QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_UC,
@@ -88,6 +123,9 @@ static uint8_t random_type(struct sim *s)
 
     uint8_t type = types[sim_rand(s, ARRAY_SIZE(types))];
 
+    if (what) {
+        return what == SIM_HAS(XRC) ? QHCA_QPT_XRC_INI : QHCA_QPT_RC;
+    }
     /* How many messages get lost depends on time. */
     return s->paged && s->seen && (type == QHCA_QPT_UC || type == QHCA_QPT_UD) ?
            QHCA_QPT_RC : type;
@@ -105,13 +143,14 @@ static void plan_xrc(struct sim *s, struct sim_qp *a, struct sim_qp *b)
 static void setup_pair(struct sim *s, unsigned i)
 {
     struct sim_qp *a = &s->qp[2 * i], *b = a + 1;
+    unsigned what = forced(s, i);
     struct rc_opts o = RC_OPTS;
     struct node *na, *nb;
 
     sim_stream(s, SIM_STREAM_PAIR + i);
     na = &s->node[sim_rand(s, s->num_nodes)];
     nb = &s->node[sim_rand(s, s->num_nodes)];
-    o.type = random_type(s);
+    o.type = random_type(s, what);
     o.qp_flags = KERNEL_QP;     /* all opcodes */
     o.sq_log = 2 + sim_rand(s, 4);
     o.rq_log = 2 + sim_rand(s, 4);
@@ -119,6 +158,7 @@ static void setup_pair(struct sim *s, unsigned i)
     o.rd_atomic = (uint8_t)(1 + sim_rand(s, 4) * sim_rand(s, 5));
     o.dest_rd_atomic = o.rd_atomic;
     o.timeout = (uint8_t)(8 + sim_rand(s, 3) + (sim_both_slow(s) ? 5 : 0));
+    sim_gaps_qp(s, &o);
     o.min_rnr = (uint8_t)(5 + sim_rand(s, 8) + (sim_both_slow(s) ? 16 : 0));
     o.sq_psn = sim_rand(s, 2) ? 0xfffff0 + sim_rand(s, 16) :
                                 sim_rand(s, 1u << 24);
@@ -133,7 +173,7 @@ static void setup_pair(struct sim *s, unsigned i)
         o.type = QHCA_QPT_RC;
     }
     a->q = rc_create(na, &o);
-    if (o.type == QHCA_QPT_RC && sim_rand(s, 2) &&
+    if (o.type == QHCA_QPT_RC && (sim_rand(s, 2) || what == SIM_HAS(SRQ)) &&
         sim_both_share(s, &s->srq[nb - s->node])) {
         o.srqn = s->srq[nb - s->node].q.srqn;
     }
@@ -164,13 +204,17 @@ void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)
 
     s->seed = seed;
     s->kind = kind;
-    s->failed = s->ruled = s->lossy = s->at_once = false;
-    s->num_keys = 0;
+    s->failed = s->ends = s->ruled = s->lossy = s->at_once = false;
+    s->num_keys = s->num_windows = 0;
     memset(s->qp, 0, sizeof(s->qp));
+    sim_features_draw(s);
+    sim_move_draw(s);
     sim_stream(s, SIM_STREAM_SETUP);
     setup_net(s);
     s->num_nodes = s->seen ? sim_both_nodes(s) :
                              1 + sim_rand(s, SIM_MAX_NODES);
+    sim_gaps_draw(s);
+    sim_gaps_net(s);
     sim_pages_draw(s);
     sim_rates_draw(s);
     sim_order_draw(s);
@@ -179,11 +223,14 @@ void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)
         recycle(s, i);
         sim_srq_create(s, &s->node[i]);
         s->shared_end[i] = s->used[i];
+        sim_mind_setup(s, i);
     }
     pairs = 1 + sim_rand(s, SIM_MAX_PAIRS);
+    pairs = MAX_OF(pairs, first_free(s) + num_forced(s));
     s->num_qps = 2 * pairs;
     for (unsigned i = 0; i < pairs; i++) {
         setup_pair(s, i);
     }
     sim_both_faults(s);
+    sim_mind_change(s);
 }

@@ -46,6 +46,9 @@ void sim_srq_post(struct sim *s, struct sim_qp *qp, unsigned max)
     uint32_t key = qp->q.n->mr.key;
     bool any = false;
 
+    if (sim_node_gone(s, qp->q.n)) {
+        return;
+    }
     for (unsigned i = 0; i < 1u << q->q.log && max > 0; i++) {
         uint32_t cut = sim_rand(s, ROOM);
         struct qhca_seg_le sge[QHCA_MAX_RECV_SGE] = {
@@ -220,6 +223,7 @@ void sim_srq_check(struct sim *s, struct node *n)
     sim_xrc_poll(s, n);
     check_srq(s, &s->srq[node]);
     check_srq(s, &s->xsrq[node]);
+    sim_mind_check(s, node);
     CHECK_EQ(guest_cmd_obj(n->g, QHCA_CMD_DESTROY_CQ, s->xsrq[node].q.cq.cqn),
              0);
     CHECK_EQ(guest_cmd_obj(n->g, QHCA_CMD_DEALLOC_XRCD, s->xrcdn[node]), 0);

@@ -25,7 +25,9 @@ static uint32_t random_len(struct sim *s, uint32_t mtu)
     }
 }
 
-/* The last four are for RC alone. */
+#define FIRST_READ  6u
+
+/* From FIRST_READ on they are READs and atomics, the last four for RC alone. */
 static uint8_t random_op(struct sim *s, const struct sim_qp *q)
 {
     static const uint8_t ops[] = {
@@ -38,8 +40,9 @@ static uint8_t random_op(struct sim *s, const struct sim_qp *q)
     };
 
     unsigned n = ARRAY_SIZE(ops) - (q->q.o.type == QHCA_QPT_RC ? 0 : 4);
+    unsigned first = s->untimed && sim_rand(s, 2) ? FIRST_READ : 0;
 
-    return ops[sim_rand(s, n)];
+    return ops[first + sim_rand(s, n - first)];
 }
 
 static bool is_read(uint8_t op)
@@ -103,6 +106,9 @@ static void plan_one(struct sim *s, struct sim_qp *a, struct sim_qp *b,
     w->wr.rkey = b->q.n->mr.key;
     w->seed = s->seed * 31 + i * 7 + a->q.qpn;
     w->len = random_len(s, 128u << a->q.o.mtu);
+    if (s->mbit && sim_rand(s, 2)) {
+        w->len = sim_rand(s, 16 * (128u << a->q.o.mtu));    /* queues form */
+    }
     if (is_atomic(w->wr.opcode) || w->wr.opcode == QHCA_WR_ATOMIC_WRITE) {
         w->len = 8;
     }
@@ -153,6 +159,8 @@ static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
     sim_place_setup(s, a, b);
     for (unsigned i = 0; i < a->num_wr; i++) {
         unsigned left = a->num_wr - i, what = sim_rand(s, 8);
+
+        what = s->has & SIM_HAS(WINDOWS) && what > 4 ? 1 : what;
 
         if (keys && what == 0 && left >= 3) {
             plan_one(s, a, b, i + 1, random_op(s, a), &value);

@@ -5,6 +5,9 @@
  * budget. The rest is done later, and none of it is lost.
  */
 #include "harness/budget.h"
+#include "harness/faults.h"
+#include "harness/keys.h"
+#include "harness/scripted.h"
 
 #define MANY    1000u
 
@@ -221,6 +224,95 @@ static void test_many_pages(void)
     qhca_engine_free(e);
 }
 
+/* A key for 1 GiB in blocks that follow each other, but for the last. */
+static uint32_t long_region(void)
+{
+    enum { BLOCKS = 1 << 18 };
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
+    uint64_t leaf = guest_alloc(g, BLOCKS * 8ull, 4096);
+    uint64_t root = guest_alloc(g, BLOCKS / 512 * 8, 4096);
+    uint64_t *blocks = guest_ptr(g, leaf, BLOCKS * 8ull);
+    uint64_t *tables = guest_ptr(g, root, BLOCKS / 512 * 8);
+
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        blocks[i] = htole64(RAM_BASE + (i << 12));
+        tables[i / 512] = htole64(leaf + (i / 512 << 12));
+    }
+    blocks[BLOCKS - 1] = htole64(RAM_BASE);
+    cmd.reg_mr.buf.addr = htole64(root);
+    cmd.reg_mr.buf.num_blocks = htole32(BLOCKS);
+    cmd.reg_mr.buf.block_shift = 12;
+    cmd.reg_mr.buf.depth = 2;
+    cmd.reg_mr.length = htole64((uint64_t)BLOCKS << 12);
+    cmd.reg_mr.pdn = htole32(node.pdn);
+    cmd.reg_mr.access = htole16(QHCA_ACCESS_REMOTE_READ);
+    return guest_create(g, &cmd);
+}
+
+/* A rule reads a few pieces of a READ early, and pays for them. */
+static void test_early_pieces(void)
+{
+    struct roce_packet p;
+    uint8_t frame[200];
+
+    start_responder(&RC_OPTS, QHCA_QPS_RTS);
+    p = request(RC_READ_REQUEST, RC_OPTS.rq_psn, 0, 1u << 30);
+    p.rkey = long_region();
+    p.va = 0;
+    faults_set("port order=adversarial");
+    guest_settle(g);
+    guest_rx(g, frame, roce_finish(&p, frame));
+    CHECK(g->cost.units < 50);
+}
+
+/* ---- data held back ---- */
+
+/* As many pieces as possible of what the peer of @qp writes are held back. */
+static void hold_pieces(void)
+{
+    const struct vhca_order *o = &g->e->memory->order;
+    uint8_t frame[MAX_FRAME];
+    struct roce_packet p;
+
+    faults_set("port order=adversarial within=1s");
+    for (uint32_t n = 0; o->num < QHCA_FAULT_DATA; n++) {
+        REQUIRE(n < 400);
+        p = request(RC_WRITE_ONLY, RC_OPTS.rq_psn + n, n * 1024, 1024);
+        p.payload = data;
+        p.payload_len = 1024;
+        guest_rx(g, frame, roce_finish(&p, frame));
+    }
+}
+
+/* An access to many pieces looks at all data held back for each of them. */
+static void test_held_pieces(void)
+{
+    enum { PIECES = QHCA_MAX_FAST_REG / 2 };
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp sender;
+    struct rc_wr wr;
+    unsigned before;
+
+    o.qp_flags = KERNEL_QP;
+    start_responder(&o, QHCA_QPS_RTS);
+    sender = rc_create(&node, &o);
+    rc_set_peer(&sender, &far, 0x78);
+    rc_bring_up(&sender, QHCA_QPS_RTS);
+    wr = rc_wr(&sender, QHCA_WR_SEND, 0, PIECES);
+    wr.sge[0].addr = 0x100000;
+    wr.sge[0].lkey = fast_bytes(&sender, 0x100000, PIECES);
+    rc_post(&sender, &wr);
+    before = g->cost.units;
+    CHECK(before > PIECES);
+    guest_settle(g);
+    hold_pieces();
+    guest_settle(g);
+    rc_post(&sender, &wr);
+    CHECK_EQ(g->e->memory->order.num, QHCA_FAULT_DATA);
+    CHECK(g->cost.units >=
+          before + PIECES * QHCA_FAULT_DATA / QHCA_UNIT_OBJECTS);
+}
+
 static const struct test tests[] = {
     { "C-029 H-002 CQs of many QPs fail", test_failed_cqs },
     { "thousands of events wait for an EQ", test_events_in_line },
@@ -228,6 +320,8 @@ static const struct test tests[] = {
     { "doorbells of a slice", test_slice },
     { "the answer to one frame", test_frame },
     { "changes of the GID table with many pages", test_many_pages },
+    { "early pieces of a READ of 1 GiB", test_early_pieces },
+    { "pieces that may be held back", test_held_pieces },
 };
 
 TEST_MAIN(tests)

@@ -3,6 +3,7 @@
  * qhca engine tests: counters of QPs.
  */
 #include "harness/debug.h"
+#include "harness/odp.h"
 #include "harness/scripted.h"
 
 #define MTU     1024u
@@ -259,10 +260,32 @@ static void life(void)
     CHECK_EQ(query(QHCA_CMD_QUERY_CNTSET, set, cnt), QHCA_ERR_OBJ);
 }
 
+/* A fault counts once, for the QP as well, however often it is met. */
+static void page_faults(void)
+{
+    uint32_t set;
+    struct odp odp;
+    struct rc_wr wr;
+
+    start();
+    odp = odp_create(g, node.pdn, node.mr.addr, NODE_MEM);
+    set = set_alloc();
+    CHECK_EQ(set_bind(qp.qpn, set), QHCA_OK);
+    wr = rc_wr(&qp, QHCA_WR_SEND, 0, 100);
+    wr.sge[0].lkey = odp.key;
+    rc_do(&qp, &wr);
+    for (unsigned i = 0; i < 3; i++) {
+        guest_advance(g, QHCA_PAGE_WAIT_NS);
+        CHECK_EQ(of_set(set, QHCA_CNT_PAGE_FAULT), 1);
+    }
+    check_sum(&set, 1);
+}
+
 static const struct test tests[] = {
     { "J-025 packets and bytes of those QPs, and of no others", traffic },
     { "J-025 errors are the QP's too", errors },
     { "J-025 sets come and go", life },
+    { "J-025 page faults", page_faults },
 };
 
 TEST_MAIN(tests)

@@ -136,6 +136,30 @@ static struct frame six_cut(void)
     return f;
 }
 
+/* The first fragment of a first fragment; @outer: which is not the last one. */
+static struct frame six_cut_again(bool outer)
+{
+    struct frame f = six_cut();
+
+    memmove(f.data + 62, f.data + 54, f.len - 54);
+    memset(f.data + 54, 0, 8);
+    f.data[54] = 44;
+    f.data[57] = outer;
+    f.data[65] = !outer;
+    f.len += 8;
+    return f;
+}
+
+static struct frame six_cut_outside(void)
+{
+    return six_cut_again(true);
+}
+
+static struct frame six_cut_inside(void)
+{
+    return six_cut_again(false);
+}
+
 /* A forged aggregate of frames, which only devices may send. */
 static struct frame aggregate(void)
 {
@@ -211,6 +235,8 @@ static void test_card(void)
         { .make = six_later_fragment, .sent = 1 },
         { .make = six_endless, .sent = 1 },
         { .make = six_cut },
+        { .make = six_cut_outside },
+        { .make = six_cut_inside },
         { .make = aggregate },
         { .make = plain, .flags = QHCA_ETH_VLAN },
         { .make = tagged, .flags = QHCA_ETH_VLAN },
@@ -253,7 +279,7 @@ static void test_card(void)
         CHECK_EQ(cqe.status == QHCA_WC_SUCCESS, cases[i].sent);
         CHECK_EQ(cqe.status == QHCA_WC_LOC_QP_OP_ERR, !cases[i].sent);
     }
-    CHECK_EQ(counter(g, QHCA_CNT_ETH_TX_ERR), 17);
+    CHECK_EQ(counter(g, QHCA_CNT_ETH_TX_ERR), 19);
     /* Frames to the port's own GIDs are not looped back. */
     CHECK_EQ(counter(g, QHCA_CNT_RX_PKTS), 0);
     CHECK_EQ(counter(g, QHCA_CNT_RX_MALFORMED), 0);

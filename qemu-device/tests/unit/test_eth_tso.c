@@ -4,6 +4,7 @@
  */
 #include "harness/debug.h"
 #include "harness/harness.h"
+#include "harness/snapshot.h"
 #include "harness/tso.h"
 
 static void tcp4(void)
@@ -105,6 +106,47 @@ static void largest(void)
     tso_check(&s, (uint32_t)(QHCA_MAX_TSO - s.hdr), 8900, 4);
 }
 
+/*
+ * The pieces of a segment in a saved state must fit an MTU, and their headers
+ * must be those of the segment.
+ */
+static void saved(void)
+{
+    static const struct {
+        int l3, l4, hdr_len;    /* so much more than they are */
+        uint16_t mss;
+    } wrong[] = {
+        { 0, 0, 0, 20000 }, { 196, 196, 184, 8960 }, { 0, 4, 4, 1400 },
+        { 0, 0, 4, 1400 }, { 4, 0, 0, 1400 },
+    };
+    struct tso s = tso_start(false, false);
+    static uint8_t state[1u << 20];
+    struct vhca_tso *t, was;
+    char why[200];
+
+    s.g->net_blocked = true;
+    tso_post(&s, 60000, 1400, 0);
+    eth_tx_ring(&s.tx);
+    t = &s.g->e->eth->gather[0].tso;
+    REQUIRE(t->active);
+    snapshot_check(s.g);
+    was = *t;
+    for (unsigned i = 0; i < ARRAY_SIZE(wrong); i++) {
+        t->l3 = (uint16_t)(was.l3 + wrong[i].l3);
+        t->l4 = (uint16_t)(was.l4 + wrong[i].l4);
+        t->hdr_len = (uint16_t)(was.hdr_len + wrong[i].hdr_len);
+        t->payload = was.payload + (unsigned)wrong[i].hdr_len;
+        t->len = was.len - (unsigned)wrong[i].hdr_len;
+        t->mss = wrong[i].mss;
+        CHECK_EQ(qhca_engine_save(s.g->e, s.g->e->now, state, sizeof(state),
+                                  why, sizeof(why)), 0);
+        CHECK(strstr(why, "tso"));
+    }
+    *t = was;
+    guest_unblock(s.g);
+    tso_check(&s, 60000, 1400, 0);
+}
+
 static const struct test tests[] = {
     { "TCP over IPv4", tcp4 },
     { "TCP over IPv6", tcp6 },
@@ -114,6 +156,7 @@ static const struct test tests[] = {
     { "with the link down", link_down },
     { "what cannot be segmented", refusals },
     { "the largest frame", largest },
+    { "in a saved state", saved },
 };
 
 TEST_MAIN(tests)

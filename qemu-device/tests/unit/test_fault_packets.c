@@ -326,6 +326,23 @@ static void test_bad_network(void)
     CHECK_EQ(bad_network(text), first);
 }
 
+/* If the FIFO is full when a delayed packet is due, it counts as not sent. */
+static void test_held_no_room(void)
+{
+    static const uint8_t other[60];
+
+    alone("tx once delay=100us");
+    post(QHCA_WR_SEND, 5);
+    g->net_blocked = true;
+    post(QHCA_WR_SEND, 5);
+    while (vhca_fifo_used(&g->e->port->tx) < QHCA_FIFO_FRAMES) {
+        CHECK(vhca_tx(g->e, other, sizeof(other), 0));
+    }
+    CHECK_EQ(counter(g, QHCA_CNT_TX_DROPPED), 0);
+    guest_advance(g, 100000);
+    CHECK_EQ(counter(g, QHCA_CNT_TX_DROPPED), 1);
+}
+
 static const struct test tests[] = {
     { "tx: a packet is lost", test_drop },
     { "tx: a packet is sent twice", test_duplicate },
@@ -335,6 +352,7 @@ static const struct test tests[] = {
     { "tx: a packet has a wrong PSN", test_wrong_psn },
     { "the number of delayed packets is limited", test_held_bound },
     { "a reset drops delayed packets", test_held_reset },
+    { "the FIFO is full when a delayed packet is due", test_held_no_room },
     { "rx: a packet is lost", test_rx_drop },
     { "rx: a packet arrives twice", test_rx_duplicate },
     { "rx: a packet is delayed", test_rx_delay },

@@ -220,16 +220,23 @@ static void bad_entries(void)
     CHECK_EQ(try_import(g, &b.desc, 600 << 12), QHCA_ERR_DMA);
 }
 
-/* The sum over all objects is checked before memory is allocated. */
+/*
+ * The sum over all objects is checked before memory is allocated. A size that
+ * the device never has is another error than one that it does not have now.
+ */
 static void table_limit(void)
 {
     struct guest *g = guest_start();
     struct gbuf b = guest_buf(g, 512 << 12, 12, 1);
-
-    g->e->table_blocks = QHCA_MAX_TABLE_BLOCKS - 511;
+    struct qhca_buf never = b.desc;
     struct vhca_mem mem;
 
-    CHECK_EQ(import(g, &mem, &b.desc, 1), QHCA_ERR_LIMIT);
+    never.depth = 3;
+    never.num_blocks = htole32(QHCA_MAX_TABLE_BLOCKS + 1);
+    CHECK_EQ(import(g, &mem, &never, 1), QHCA_ERR_LIMIT);
+    g->e->table_blocks = QHCA_MAX_TABLE_BLOCKS - 511;
+    CHECK_EQ(import(g, &mem, &b.desc, 1), QHCA_ERR_NO_RESOURCE);
+    CHECK_EQ(import(g, &mem, &never, 1), QHCA_ERR_LIMIT);
     CHECK_EQ(g->reads, 0);
     g->e->table_blocks--;
     CHECK_EQ(import(g, &mem, &b.desc, 1), QHCA_OK);

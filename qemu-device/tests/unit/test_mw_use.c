@@ -60,6 +60,26 @@ static void zero_based(void)
     CHECK(!usable(&qp, key, UINT64_MAX, 1, RD));
 }
 
+/*
+ * An address that is a multiple of 8 can be a word that is not, and lies in two
+ * pages: nothing is written, least of all behind the page.
+ */
+static void zero_based_words(void)
+{
+    uint64_t before, *word;
+    uint32_t key;
+
+    start_for(QHCA_MW_2B);
+    key = mw_create(g, node.pdn, QHCA_MW_2B);
+    bind_window(&qp, key, 4096 + 4, 8192, WR | ATOMIC | ZERO, QHCA_WC_SUCCESS);
+    word = guest_ptr(g, at(8192 - 8), 16);
+    before = counter(g, QHCA_CNT_DMA_ERR);
+    CHECK_EQ(use(&peer, QHCA_WR_ATOMIC_FETCH_AND_ADD, key, 4088, 8),
+             QHCA_WC_REM_ACCESS_ERR);
+    CHECK_EQ(counter(g, QHCA_CNT_DMA_ERR), before);
+    CHECK(!word[0] && !word[1]);
+}
+
 static void overlap(void)
 {
     uint32_t a, b;
@@ -129,6 +149,7 @@ static const struct test tests[] = {
     { "F-045..F-048 I-011 over the wire", over_the_wire },
     { "F-045..F-047 F-006 QPs and PDs", domains },
     { "zero-based windows", zero_based },
+    { "I-017 words of zero-based windows", zero_based_words },
     { "F-041 windows that overlap", overlap },
     { "F-049 F-052 SEND_WITH_INV", remote_invalidation },
     { "F-029 a window on a fast region", on_fast_region },

@@ -20,6 +20,17 @@ static void same_gid(void)
     CHECK_EQ(gid_set(there.g, 1, gid, mac, node.vlan), QHCA_OK);
 }
 
+/* The peer sends from an address that its machine must not send from. */
+static void stolen_mac(void)
+{
+    uint8_t gid[16], mac[6];
+
+    node_gid(&there, gid, mac);
+    mac[5] ^= 0x40;
+    CHECK_EQ(gid_set(there.g, 0, gid, mac, there.vlan), QHCA_OK);
+    there.g->spoofchk = true;
+}
+
 static uint8_t write_status(void (*before)(void), bool one_place)
 {
     struct rc_opts o = RC_OPTS;
@@ -39,7 +50,9 @@ static uint8_t write_status(void (*before)(void), bool one_place)
 
 static void test_back(void)
 {
-    static void (*const why[])(void) = { another_mac, same_gid };
+    static void (*const why[])(void) = {
+        another_mac, same_gid, stolen_mac,
+    };
 
     for (unsigned i = 0; i < ARRAY_SIZE(why); i++) {
         CHECK_EQ(write_status(why[i], false), QHCA_WC_RETRY_EXC_ERR);

@@ -298,6 +298,7 @@ static void unanswered(void)
         CHECK_EQ(eqe.type, QHCA_EVENT_PAGE_FAULT);
     }
     /* It is the same fault still. */
+    CHECK_EQ(counter(g, QHCA_CNT_PAGE_FAULT), 1);
     odp_set(&odp, 0, 1, ODP_ALL);
     CHECK_EQ(odp_resume(g, qp.qpn, QHCA_PAGE_SEND, le32toh(f.sn) + 1, 0),
              QHCA_ERR_STATE);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca engine tests: commands of regions without pages, and their memory. */
 #include "harness/fixture.h"
+#include "harness/budget.h"
+#include "harness/keys.h"
 #include "harness/odp.h"
 #include "harness/snapshot.h"
 
@@ -92,9 +94,48 @@ static void sparse(void)
     CHECK_EQ(blocks_held(), before);
 }
 
+/*
+ * DEREG_MR takes several turns to clear the pages; a window that is bound
+ * meanwhile ends it. The region goes on, without some of its pages.
+ */
+static void bound_amid(void)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_DEREG_MR) };
+    struct qhca_pages pages = { .page = { htole64(RAM_BASE | ODP_ALL) } };
+    struct rc_opts o = RC_OPTS;
+    uint32_t key, mw, none, before;
+    struct rc_wr wr;
+
+    o.qp_flags = KERNEL_QP;
+    start_pair(&o);
+    none = blocks_held();
+    REQUIRE(odp_reg(g, node.pdn, 0, QHCA_ODP_SIZE_MAX, 0, 12, ODP_ACCESS,
+                    &key) == QHCA_OK);
+    mw = mw_create(g, node.pdn, QHCA_MW_2B);
+    for (unsigned i = 0; i < 2 * CALL; i++) {
+        CHECK_EQ(odp_set_raw(g, key, 512ull * i, 1, &pages), QHCA_OK);
+    }
+    before = blocks_held();
+    cmd.obj.obj = htole32(key);
+    guest_cmd_start(g, &cmd, 1);
+    CHECK(g->scheduled);
+    wr = wr_bind(&qp, next_key(mw), 0, 100, QHCA_ACCESS_REMOTE_WRITE);
+    wr.mr_key = key;
+    rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
+    settle();
+    g->cmd_ci = g->cmd_pi;
+    CHECK_EQ(guest_cmd_comp(g, g->cmd_pi - 1)->status, QHCA_ERR_BUSY);
+    CHECK(blocks_held() < before);
+    CHECK_EQ(odp_set_raw(g, key, 0, 1, &pages), QHCA_OK);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_MW, next_key(mw)), QHCA_OK);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, key), QHCA_OK);
+    CHECK_EQ(blocks_held(), none);
+}
+
 static const struct test tests[] = {
     { "commands: ranges, shapes, keys, answers", commands },
     { "a sparse region holds nodes only for its pages", sparse },
+    { "F-009 a window is bound while the region is deregistered", bound_amid },
 };
 
 TEST_MAIN(tests)

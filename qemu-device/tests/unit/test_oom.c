@@ -60,6 +60,7 @@ static void configurations(void)
                       at == offsetof(struct qhca_engine_ops, loop_frame) ||
                       at == offsetof(struct qhca_engine_ops, neighbour) ||
                       at == offsetof(struct qhca_engine_ops, remove) ||
+                      at == offsetof(struct qhca_engine_ops, enough) ||
                       at == offsetof(struct qhca_engine_ops, trace));
         qhca_engine_free(e);
     }

@@ -3,6 +3,7 @@
  * Frames that ask for a pause, of the port or by priority: what waits, until
  * when, and what does not.
  */
+#include "harness/budget.h"
 #include "harness/debug.h"
 #include "harness/faults.h"
 #include "harness/scripted.h"
@@ -249,6 +250,27 @@ static void test_rule(void)
     peer_expect(&qp, RC_WRITE_ONLY, PSN + 2);
 }
 
+/*
+ * At a low speed 65535 quanta are longer than a pause may be. So is what a
+ * state is saved and verified with.
+ */
+static void test_slow(void)
+{
+    uint64_t clock;
+
+    start_limited(0, 1, &RC_OPTS);
+    clock = *g->clock;
+    control(group, PAUSE, ALL, 0xffff, 60);
+    CHECK(g->e->port->pause.until[0] <= clock + QHCA_PAUSE_NS);
+    snapshot_check(g);
+    control(group, PFC, 0xff, 0xffff, 60);
+    snapshot_check(g);
+    guest_advance(g, QHCA_PAUSE_NS - 1);
+    CHECK(vhca_paused(g->e, 0));
+    guest_advance(g, 1);
+    CHECK(!vhca_paused(g->e, 0));
+}
+
 static const struct test tests[] = {
     { "frames wait for the end of a pause of their class", test_waits },
     { "answers wait, and notifications by themselves", test_answers },
@@ -257,6 +279,7 @@ static const struct test tests[] = {
     { "frames for the MAC that are not obeyed", test_others },
     { "pauses in a saved state, and a reset", test_saved },
     { "pauses by fault rules", test_rule },
+    { "the longest pause, of a slow port", test_slow },
 };
 
 TEST_MAIN(tests)

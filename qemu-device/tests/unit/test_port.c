@@ -100,12 +100,16 @@ static struct setup start(unsigned flags)
     return s;
 }
 
-/* What receives the frame: the Ethernet queue, the transport, or neither. */
-enum taker { NOBODY, ETH, ROCE };
+/*
+ * What receives the frame: the Ethernet queue, the transport, or neither; or it
+ * has no length of a frame.
+ */
+enum taker { NOBODY, ETH, ROCE, LENGTH };
 
 static enum taker taker_of(struct setup *s, const uint8_t *frame, size_t len)
 {
     uint64_t eth = counter(s->g, QHCA_CNT_ETH_RX_PKTS);
+    uint64_t length = counter(s->g, QHCA_CNT_RX_LENGTH);
     uint64_t drops = counter(s->g, QHCA_CNT_RX_ICRC) +
                      counter(s->g, QHCA_CNT_RX_MALFORMED);
     bool roce;
@@ -117,6 +121,10 @@ static enum taker taker_of(struct setup *s, const uint8_t *frame, size_t len)
         CHECK(!roce);
         eth_rx_refill(&s->rx);
         return ETH;
+    }
+    if (counter(s->g, QHCA_CNT_RX_LENGTH) != length) {
+        CHECK(!roce);
+        return LENGTH;
     }
     return roce ? ROCE : NOBODY;
 }
@@ -198,12 +206,12 @@ static void too_long(void)
 
     memcpy(f, test_mac, 6);
     CHECK_EQ(taker_of(&s, f, 1514), ETH);
-    CHECK_EQ(taker_of(&s, f, 1515), ROCE);      /* counted as malformed */
+    CHECK_EQ(taker_of(&s, f, 1515), LENGTH);
     f[12] = 0x81;
     CHECK_EQ(taker_of(&s, f, 1518), ETH);
-    CHECK_EQ(taker_of(&s, f, 1519), ROCE);
-    CHECK_EQ(taker_of(&s, f, 13), ROCE);
-    CHECK_EQ(taker_of(&s, f, 0), ROCE);
+    CHECK_EQ(taker_of(&s, f, 1519), LENGTH);
+    CHECK_EQ(taker_of(&s, f, 13), LENGTH);
+    CHECK_EQ(taker_of(&s, f, 0), LENGTH);
     CHECK_EQ(taker_of(&s, f, 14), ETH);
 }
 

@@ -299,25 +299,6 @@ static void short_frames(void)
     }
 }
 
-/* The pieces of a large TCP segment must fit an MTU. */
-static void pieces(void)
-{
-    struct vhca_eth_gather *gather;
-
-    scene_start();
-    gather = &g->e->eth->gather[0];
-    REQUIRE(gather->active);
-    gather->flags |= QHCA_ETH_TSO;
-    gather->len = 60000;
-    gather->tso = (struct vhca_tso) {
-        .active = true, .ipv4 = true, .l3 = 14, .l4 = 34, .hdr_len = 54,
-        .mss = 1400, .payload = QHCA_VLAN_ROOM + 54, .len = 60000 - 54,
-    };
-    snapshot_check(g);
-    gather->tso.mss = 20000;
-    not_saved_for("tso");
-}
-
 /* ---- what a guest can do ---- */
 
 #define XRC_USERS   200u
@@ -430,7 +411,6 @@ static const struct test tests[] = {
     { "the region of a window allows windows", rights_of_window },
     { "the attributes of a QP are valid", attributes },
     { "frames have an Ethernet header", short_frames },
-    { "pieces of a large segment fit an MTU", pieces },
     { "a DESTROY_SRQ that is half done is saved", destroy_srq },
     { "a QP without responses has none", answers },
     { "a save that is refused changes nothing", refused_save },
