@@ -10,7 +10,7 @@ import tempfile
 from qemu.machine.machine import VMLaunchFailure
 
 import contract as c
-from hca import Hca, PAGE, SLOT, wait_for
+from hca import PAGE, PATIENCE, SLOT, Hca, wait_for
 from machine import Machine
 from served import Server, StartFailure, is_server, machines
 
@@ -91,7 +91,7 @@ def cable():
         ours, theirs = os.path.join(d, "a"), os.path.join(d, "b")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
             wire.bind(ours)
-            wire.settimeout(10)
+            wire.settimeout(PATIENCE)
             yield ("-netdev", "dgram,id=net0,local.type=unix,local.path=%s,"
                    "remote.type=unix,remote.path=%s" % (theirs, ours)
                    ), wire, theirs

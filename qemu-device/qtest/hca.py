@@ -16,6 +16,7 @@ PCIE_DEVCTL, PCIE_FLR = 8, 0x8000
 LOG_CMDQ = 4
 PAGE = c.PAGE_SIZE
 NO_MEMORY = 0x200000000     # beyond the machine's RAM
+PATIENCE = 120      # seconds, after which what has not come on a busy host never will
 
 
 class Completion:
@@ -265,7 +266,7 @@ class EthQueue:
         self.hca.doorbell("ETH", self.number, self.pi)
 
 
-def wait_for(function, what, seconds=30):
+def wait_for(function, what, seconds=PATIENCE):
     """Call function() until it returns something true; return that."""
     end = time.monotonic() + seconds
     while True:

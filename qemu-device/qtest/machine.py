@@ -11,7 +11,7 @@ import threading
 from qemu.machine import QEMUQtestMachine
 from qemu.machine.machine import AbnormalShutdown, QEMUMachineError
 
-LIFE = 60           # seconds a machine may take, from its start to its end
+LIFE = 300          # seconds a machine may take, from its start to its end
 ECAM = 0xb0000000   # where PCI Express configuration space is mapped
 RAM_SIZE = 64 << 20
 SANITIZERS = r"qhca\S*: runtime error:|Sanitizer|SUMMARY"    # UBSan: only in the device's code
@@ -116,18 +116,8 @@ class Machine(QEMUQtestMachine):
         return PciFunction(self, bus, slot, function)
 
 
-class PciFunction:
-    """Configuration space of one function."""
-
-    def __init__(self, machine, bus, slot, function):
-        self.machine = machine
-        self.base = ECAM | bus << 20 | slot << 15 | function << 12
-
-    def read(self, off, size):
-        return self.machine.mmio_read(size, self.base + off)
-
-    def write(self, off, size, val):
-        self.machine.mmio_write(size, self.base + off, val)
+class ConfigSpace:
+    """Capabilities of a function; read() and write() are the heirs'."""
 
     def capability(self, cap_id):
         """Offset of a capability, or 0 if the function has none or is unplugged."""
@@ -147,6 +137,20 @@ class PciFunction:
                 return pos
             pos = header >> 20
         return 0
+
+
+class PciFunction(ConfigSpace):
+    """Configuration space of one function."""
+
+    def __init__(self, machine, bus, slot, function):
+        self.machine = machine
+        self.base = ECAM | bus << 20 | slot << 15 | function << 12
+
+    def read(self, off, size):
+        return self.machine.mmio_read(size, self.base + off)
+
+    def write(self, off, size, val):
+        self.machine.mmio_write(size, self.base + off, val)
 
     def bar_info(self, bar):
         """(size, flags) of a BAR, which is left unset."""

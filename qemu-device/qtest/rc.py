@@ -44,6 +44,7 @@ class Qp:
     """A queue pair with a completion queue."""
 
     timeout = 14        # for an ACK: 67 ms
+    flags = 0
 
     def __init__(self, port):
         self.port, self.hca = port, port.hca
@@ -54,7 +55,7 @@ class Qp:
         self.hca.m.write(
             self.box, self.hca.buf(self.sq) + self.hca.buf(self.rq) +
             struct.pack("<IIIIBBBBBB2xIIII", port.pdn, 0, self.cq.cqn,
-                        self.cq.cqn, c.QPT_RC, 0, LOG_WQES, 7, LOG_WQES, 5,
+                        self.cq.cqn, c.QPT_RC, self.flags, LOG_WQES, 7, LOG_WQES, 5,
                         1, 1, 0, 0))
         self.qpn = self.hca.ok(c.CMD_CREATE_QP, mailbox=self.box)
 
@@ -78,20 +79,28 @@ class Qp:
         self.modify(c.QP_TIMEOUT | c.QP_RETRY_CNT | c.QP_RNR_RETRY |
                     c.QP_SQ_PSN | c.QP_MAX_QP_RD_ATOMIC, c.QPS_RTS, peer)
 
-    def post(self, opcode, local, length, body=b"", offset=0):
-        """Post one signaled send WQE with one SGE."""
+    def put(self, opcode, local, length, body=b"", offset=0):
+        """Write one signaled send WQE with one SGE, and do not ring the doorbell."""
         wqe = struct.pack("<QBBHI", self.sq_pi, opcode, c.WQE_SIGNALED, 1, 0)
         wqe = (wqe + body).ljust(64, b"\0") + struct.pack(
             "<QII", local.addr + offset, length, local.key)
         slot = self.sq_pi % (1 << LOG_WQES)
         self.hca.m.write(self.sq + SQ_STRIDE * slot, wqe)
         self.sq_pi += 1
+
+    def ring(self):
+        """Ring the doorbell for all WQEs that are there."""
         self.hca.doorbell("SQ", self.qpn, self.sq_pi)
 
-    def post_recv(self, local, length):
+    def post(self, *wqe, **options):
+        """Post one send WQE, see put()."""
+        self.put(*wqe, **options)
+        self.ring()
+
+    def post_recv(self, local, length, offset=0):
         slot = self.rq_pi % (1 << LOG_WQES)
         self.hca.m.write(self.rq + RQ_STRIDE * slot, struct.pack(
-            "<QH6xQII", self.rq_pi, 1, local.addr, length, local.key))
+            "<QH6xQII", self.rq_pi, 1, local.addr + offset, length, local.key))
         self.rq_pi += 1
         self.hca.doorbell("RQ", self.qpn, self.rq_pi)
 

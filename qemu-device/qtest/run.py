@@ -31,11 +31,12 @@ MODULES = ("test_pci", "test_regs", "test_cmd", "test_fatal", "test_life", "test
            "test_migrate", "test_migrate_dm", "test_migrate_odp", "test_migrate_rate",
            "test_doc", "test_manual", "test_tap", "test_tap_long",
            "test_server", "test_server_aggregate", "test_server_fuzz", "test_server_hostile",
-           "test_server_life", "test_server_line", "test_server_memory",
-           "test_server_sandbox", "test_server_tap")
+           "test_server_group", "test_server_life", "test_server_line", "test_server_memory",
+           "test_server_pieces", "test_server_sandbox", "test_server_share", "test_server_tap")
 
 # What a server does as the device in QEMU does, and what only a server has.
 SERVED = (
+    "pci.link",
     "regs.read_only", "regs.bases", "regs.bad_", "regs.stride", "regs.doorbell_in_reset",
     "cmd.nop", "cmd.batch", "cmd.log_sizes", "cmd.query_", "cmd.windows", "cmd.unknown",
     "cmd.no_object", "cmd.mailbox", "cmd.life_of_objects", "cmd.numbers_follow_seed",
@@ -45,8 +46,9 @@ SERVED = (
     "rc.local_not_memory", "rc.two_devices", "rc.bus_master", "rc.retransmission_timer",
     "dma.bus_master", "dma.edge_of_ram", "dm.mailbox", "dm.data", "dm.beyond",
     "faults.property", "faults.seed", "faults.commands", "capture.", "trace.", "server.",
-    "server_fuzz.", "server_hostile.", "server_life.", "server_line.", "server_memory.",
-    "server_sandbox.", "server_aggregate.", "server_tap.",
+    "server_fuzz.", "server_group.", "server_hostile.", "server_life.", "server_line.",
+    "server_memory.", "server_pieces.", "server_sandbox.", "server_share.", "server_aggregate.",
+    "server_tap.",
     "net.transmit", "net.aggregate_transmit", "net.aggregate_off", "tap.",
     "tap_long.whole", "tap_long.jumbo", "tap_long.down", "tap_long.mtu", "tap_long.hostile",
     "tap_long.socket", "tap_long.unsummed",
@@ -93,8 +95,9 @@ def is_sanitized(program):
         return re.search(b"__[at]san_init", file.read())
 
 
-# With a sanitizer a server has no sandbox, and what is freed is kept.
-UNSANITIZED = ("server_sandbox.", "leaks.", "server_life.leave_memory")
+# With a sanitizer a server has no sandbox, what is freed is kept, and no time says anything.
+UNSANITIZED = ("server_sandbox.", "leaks.", "server_life.leave_memory",
+               "server_life.without_threads", "server_memory.", "server_share.")
 
 
 def collect(server, qemu, patterns):

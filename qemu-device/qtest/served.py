@@ -14,8 +14,8 @@ import time
 from qemu.qmp import QMPError
 
 import contract as c
-from hca import BAR_BASE, BAR_STRIDE, Hca, wait_for
-from machine import HERE, LIFE, RAM_SIZE
+from hca import BAR_BASE, BAR_STRIDE, PATIENCE, Hca, wait_for
+from machine import HERE, LIFE, RAM_SIZE, ConfigSpace
 from vfio_user import CONFIG, Client
 
 
@@ -60,7 +60,7 @@ class Server:
     def kill(self):
         """End it as nobody can prepare for."""
         self.process.kill()
-        self.process.wait(20)
+        self.process.wait(PATIENCE)
         self.watchdog.cancel()
 
     def __enter__(self):
@@ -68,7 +68,7 @@ class Server:
 
     def __exit__(self, kind, *_):
         self.process.terminate()
-        status = self.process.wait(20)
+        status = self.process.wait(PATIENCE)
         self.watchdog.cancel()
         self.last = text = self.text()
         self.log.close()
@@ -88,7 +88,7 @@ class Server:
     def qmp(self, command, **arguments):
         """The answer to a command on the control socket."""
         with socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(10)
+            sock.settimeout(PATIENCE)
             sock.connect(self.path("control"))
             with sock.makefile("rw", encoding="utf-8") as file:
                 assert "QMP" in json.loads(file.readline())
@@ -167,7 +167,7 @@ class ServedMachine:
         return self.server.last
 
 
-class ServedFunction:
+class ServedFunction(ConfigSpace):
     """Configuration space."""
 
     def __init__(self, client):

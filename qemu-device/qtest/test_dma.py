@@ -121,6 +121,34 @@ def test_plugged_memory(qemu):
         assert holds(hca, ABOVE_4G)
 
 
+def test_adjacent_memory(qemu):
+    """an access may lie in two pieces of memory, an atomic operation in one"""
+    size = 128 << 20
+    with running(qemu, args=("-m", "%dM,slots=2,maxmem=1G" % (RAM_SIZE >> 20))) as hca:
+        port = Port(hca, MAC_BYTES)
+        for number in range(2):
+            hca.m.cmd("object-add", **{"qom-type": "memory-backend-ram", "id": "mem%d" % number,
+                                       "size": size})
+            hca.m.cmd("device_add", driver="pc-dimm", id="dimm%d" % number,
+                      memdev="mem%d" % number, addr=ABOVE_4G + number * size)
+        border = Mr(port, ABOVE_4G + size - PAGE, 2 * PAGE)
+        src, dst = port.memory(), port.memory()
+        hca.m.write(src.addr, DATA)
+        for off in (PAGE - 1, PAGE - 32, PAGE - 63):
+            for first, opcode, body in ((src, c.WR_RDMA_WRITE, rdma(border, off)),
+                                        (dst, c.WR_RDMA_READ, rdma(border, off))):
+                a, _ = connected(port)
+                a.post(opcode, first, len(DATA), body)
+                equal(a.done()[1], c.WC_SUCCESS)
+            equal(hca.m.read(border.addr + off, len(DATA)), DATA)
+            equal(hca.m.read(dst.addr, len(DATA)), DATA)
+            hca.m.write(dst.addr, bytes(len(DATA)))
+        for off in (PAGE - 8, PAGE):
+            a, _ = connected(port)
+            a.post(c.WR_ATOMIC_FETCH_AND_ADD, src, 8, atomic(border, 1, offset=off))
+            equal(a.done()[1], c.WC_SUCCESS)
+
+
 def test_iommu(qemu):
     """an IOMMU takes effect when it is switched on, and none when it is off"""
     with running(qemu, args=Intel.ARGS) as hca:

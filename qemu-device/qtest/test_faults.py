@@ -7,7 +7,7 @@ from qemu.qmp.protocol import QMPError
 
 import contract as c
 from fixture import MAC_BYTES, equal, expect_fatal, running
-from hca import PAGE, wait_for
+from hca import PAGE, PATIENCE, wait_for
 from rc import Port, connected, rdma
 from test_life import SLOT_OFF, check_unplugged, plug, root_port
 
@@ -88,7 +88,7 @@ def test_error(qemu):
 def test_command_line(qemu):
     """a wrong rule keeps the machine from starting"""
     done = subprocess.run([qemu, "-machine", "q35", "-nodefaults", "-display", "none", "-device",
-                           "qhca,faults=tx opcode=rc.wrote drop"], check=False, timeout=60,
+                           "qhca,faults=tx opcode=rc.wrote drop"], check=False, timeout=PATIENCE,
                           capture_output=True, text=True)
     assert done.returncode == 1, done
     assert "column 11: no opcode of that name\ntx opcode=rc.wrote drop\n          ^" in \

@@ -11,6 +11,7 @@ from fixture import DEVICE, MAC_BYTES, cable, equal, hold_interrupt, running
 from hca import PAGE, SLOT, wait_for
 from machine import Machine
 from rc import Port, connected, rdma
+from test_pci import DEVCTL, LNKCAP, LNKCAP2, LNKCTL2, LNKSTA, link
 from test_net import PEER, frame, send_until_full, wired
 
 RARP = b"\x80\x35"         # with which QEMU announces a machine that has arrived
@@ -121,6 +122,34 @@ def test_other_speed(qemu):
                 if event:
                     wait_for(lambda: got[-1] or got.append(hca.poll_eq(eqn)), "event")
                 equal(got[-1] and got[-1][:2], event)
+
+
+def test_other_link(qemu):
+    """a machine that was saved with another link to the device continues, and keeps it"""
+    with running(qemu) as hca, tempfile.TemporaryDirectory() as folder:
+        scene = Scene(hca)
+        exp = hca.pci.capability(0x10)
+        path = os.path.join(folder, "state")
+        save(hca.m, path)
+        with open(path, "rb") as file:
+            state = file.read()
+        config = state.index(struct.pack("<HHH", c.PCI_VENDOR_ID, c.PCI_DEVICE_ID,
+                                         hca.pci.read(4, 2)))
+        old = bytearray(state)
+        # One lane of 2.5 GT/s, no other speeds, read requests of 128 bytes.
+        for off, size in ((LNKCAP, 2), (LNKSTA, 2), (LNKCAP2, 4), (LNKCTL2, 2), (DEVCTL, 2)):
+            one = 0x11 if off in (LNKCAP, LNKSTA) else 0
+            at = config + exp + off
+            old[at:at + size] = one.to_bytes(size, "little")
+        assert old != state
+        with open(path, "wb") as file:
+            file.write(old)
+        with loaded(qemu, path) as (machine, status):
+            equal(status, "completed")
+            goes_on(hca, machine)
+            scene.check()
+            for reg in LNKCAP, LNKSTA:
+                equal(link(hca.pci, reg), (1, 1))
 
 
 def left(machine):

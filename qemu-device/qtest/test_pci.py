@@ -4,9 +4,11 @@
 from qemu.machine.machine import VMLaunchFailure
 
 import contract as c
-from fixture import MAC_BYTES, equal, mapped
+from fixture import MAC_BYTES, equal, mapped, running
 from hca import SLOT
 from machine import Machine
+from test_life import plug, root_port
+from test_limits import speed
 
 BAR_64BIT, BAR_PREFETCH = 4, 8
 
@@ -52,6 +54,50 @@ def test_capabilities(qemu):
         eui = hca.pci.read(dsn + 8, 4) << 32 | hca.pci.read(dsn + 4, 4)
         equal(eui.to_bytes(8, "big"),
               MAC_BYTES[:3] + b"\xff\xfe" + MAC_BYTES[3:])
+
+
+# Offsets in the PCI Express capability, and what a lane carries at each speed, in Mbit/s.
+DEVCAP, DEVCTL, LNKCAP, LNKSTA, LNKCAP2, LNKCTL2 = 4, 8, 12, 18, 44, 48
+LANE = {1: 2000, 2: 4000, 3: 7876, 4: 15753, 5: 31507}
+
+
+def link(pci, reg):
+    """(speed, width) in that register."""
+    value = pci.read(pci.capability(0x10) + reg, 2)
+    return value & 0xf, value >> 4 & 0x3f
+
+
+def carries(pci, reg, mbits):
+    speed, width = link(pci, reg)
+    assert LANE[speed] * width >= mbits, "generation %d, %d lanes" % (speed, width)
+
+
+def test_link(qemu):
+    """J-028: the link carries the port; its registers agree, requests are of 512 bytes"""
+    with running(qemu) as hca:
+        pci, exp = hca.pci, hca.pci.capability(0x10)
+        for reg in LNKCAP, LNKSTA:
+            carries(pci, reg, speed(hca))
+        best = link(pci, LNKCAP)[0]
+        equal(pci.read(exp + LNKCAP2, 4), (2 << best) - 2)
+        equal(pci.read(exp + LNKCTL2, 2) & 0xf, best)
+        payload, request = 0xe0, 0x7000
+        equal(pci.read(exp + DEVCTL, 2) & payload, pci.read(exp + DEVCAP, 4) & 7)
+        equal(pci.read(exp + DEVCTL, 2) & request, 0x2000)
+        pci.write(exp + DEVCTL, 2, 0x5000)
+        equal(pci.read(exp + DEVCTL, 2) & request, 0x5000)
+
+
+def test_root_port_link(qemu):
+    """J-028: a root port has the link of the device in it; a reset resets Device Control"""
+    with root_port(qemu) as (machine, port, slot):
+        hca = plug(machine, port, slot)
+        carries(port, LNKSTA, speed(hca))
+        equal(link(port, LNKSTA), link(hca.pci, LNKSTA))
+        exp = hca.pci.capability(0x10)
+        hca.pci.write(exp + DEVCTL, 2, 0x0000)
+        hca.flr()
+        equal(hca.pci.read(exp + DEVCTL, 2), 0x2000)
 
 
 def test_masks(qemu):

@@ -14,7 +14,7 @@ import types
 
 import contract as c
 from fixture import equal, start
-from hca import PAGE, wait_for
+from hca import PAGE, PATIENCE, wait_for
 from machine import HERE, RAM_SIZE
 from rc import Port, Qp, connected, rdma
 from served import Server, cpu_time, machine, machines
@@ -81,7 +81,7 @@ def test_wrong_options(program):
                        ("loopback-capture=/nowhere/x", "/nowhere/x: No such"),
                        ("max-qp=4294967295", "'max-qp' is too large")):
         done = subprocess.run([program, "--socket", "/nowhere/socket," + text], check=False,
-                              capture_output=True, text=True, timeout=20)
+                              capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode in (1, 2) and says in done.stderr, (text, done)
     for words in ([], ["--socket"], ["--uplink", "carrier:pigeon", "--socket", "/nowhere/x"],
                   ["--socket", "/nowhere/x"], ["--socket", "/" + "x" * 200],
@@ -93,7 +93,7 @@ def test_wrong_options(program):
                   ["--socket", "/x", "--control", "/y", "--control", "/z"],
                   ["--socket", "/x", "--uplink", "tap:a", "--uplink", "tap:b"]):
         done = subprocess.run([program, *words], check=False, capture_output=True, text=True,
-                              timeout=20)
+                              timeout=PATIENCE)
         assert done.returncode in (1, 2) and done.stderr, (words, done)
 
 
@@ -105,7 +105,7 @@ def test_trace_names(program):
     names = done.stdout.split()
     equal((len(names), len(table - set(names)), set(names) - table), (len(set(names)), 3, set()))
     done = subprocess.run([program, "--trace", "qhca_nothing", "--socket", "/nowhere/x"],
-                          check=False, capture_output=True, text=True, timeout=20)
+                          check=False, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 2 and "'qhca_nothing'" in done.stderr, done
 
 
@@ -225,14 +225,21 @@ def test_without_time(program):
     for props in ("", ",cpu-share=1"), (",cpu-share=1", ""):
         with Server(program, *props) as server:
             qps, (src, dst) = pair(start(machines(server)), timeout=0)     # wait for ever
-            for _ in range(50):
+
+            def both_ways_used():
+                """A full send queue at once: a slow host gives time back between WQEs."""
                 for opcode in 8 * (c.WR_RDMA_WRITE, c.WR_RDMA_READ):
-                    qps[0].post(opcode, src, PAGE, rdma(dst))
+                    qps[0].put(opcode, src, PAGE, rdma(dst))
+                qps[0].ring()
                 for _ in range(16):
                     equal(qps[0].done()[1], c.WC_SUCCESS)
-            counts = server.get("counters")
-            equal(counts["retransmit"], 0)
-            assert 0 < server.get("port")["sent"] < counts["tx_pkts"]      # both ways are used
+                counts = server.get("counters")
+                equal(counts["retransmit"], 0)
+                return 0 < server.get("port")["sent"] < counts["tx_pkts"]
+
+            for _ in range(50):
+                both_ways_used()
+            wait_for(both_ways_used, "frame, or no way without one")
 
 
 def test_machine_goes(program):
@@ -298,7 +305,7 @@ def test_uplink_dgram(program):
     with tempfile.TemporaryDirectory() as top, socket.socket(
             socket.AF_UNIX, socket.SOCK_DGRAM) as far:
         far.bind(top + "/there")
-        far.settimeout(10)
+        far.settimeout(PATIENCE)
         with Server(program, "", args=(
                 "--uplink", "dgram:%s/here:%s/there" % (top, top))) as server:
             far.connect(top + "/here")
@@ -312,7 +319,7 @@ def test_uplink_stream(program):
         listener.listen(1)
         with Server(program, "", args=("--uplink", "stream:%s/hub" % top)) as server:
             far = listener.accept()[0]
-            far.settimeout(10)
+            far.settimeout(PATIENCE)
 
             def receive():
                 size, = struct.unpack(">I", far.recv(4, socket.MSG_WAITALL))
@@ -362,7 +369,7 @@ def test_control(program):
                 ("set_link", {"name": "hca0", "up": "no"})):
             assert "desc" in server.qmp(command, **arguments)["error"], command
         with socket.socket(socket.AF_UNIX) as sock:     # several, in pieces, without a space
-            sock.settimeout(10)
+            sock.settimeout(PATIENCE)
             sock.connect(server.path("control"))
             command = b'{"execute":"qmp_capabilities","id":7}'
             for part in (command[:9], command[9:] + command, command + command[:-1], b"}"):

@@ -4,7 +4,7 @@
 import subprocess
 
 from fixture import MAC_BYTES
-from hca import wait_for
+from hca import PATIENCE, wait_for
 from test_net import aggregate, frame, wired
 from test_server import FAR
 
@@ -23,5 +23,5 @@ def test_refused(program):
     """there are no aggregates without an uplink that can take them"""
     for words, says in ((), "--aggregate needs"), (("--uplink", "tap:none"), "takes no aggregates"):
         done = subprocess.run([program, "--socket", "/nowhere/x", "--aggregate", *words],
-                              check=False, capture_output=True, text=True, timeout=20)
+                              check=False, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode in (1, 2) and says in done.stderr, done

@@ -18,7 +18,7 @@ from rc import Mr, Port, connected, rdma
 from served import Server, cpu_time, machine, machines, size_of
 from test_server import is_refused, memory
 from vfio_user import (CONFIG, GET_INFO, GREETING, HEAD, INFO, MSIX, READ, SET_IRQS, VERSION,
-                       Client, Gone, Refused)
+                       WRITE, Client, Gone, Refused)
 
 FAR = 1 << 40               # where no machine of the tests has memory
 TRIGGER = 0x20              # SET_IRQS: send the messages
@@ -186,6 +186,45 @@ def test_shrunk_beyond_limit(program):
         src, dst = Mr(port, hca.alloc(length // PAGE), length), Mr(port, FAR + size // 2, length)
         with contextlib.suppress(Gone):
             one.post(c.WR_RDMA_WRITE, src, length, rdma(dst))
+        wait_for(lambda: not server.connected(), "end")
+        assert "the machine has taken memory away" in server.text(), server.text()
+        other.read(c.BAR_REGS, 0, 4)
+
+
+def ring(qp):
+    """Ring the doorbell of a QP's send queue, and do not wait for the answer."""
+    qp.hca.m.client.send(WRITE, struct.pack("<QIIQ", c.DB_SQ, c.BAR_DB, 8,
+                                            qp.qpn | qp.sq_pi << 32))
+
+
+def post_many(server, qps, src, dst, step):
+    """Write a byte to places that are @step apart, with a doorbell message for each QP, all of
+    which are there at once."""
+    where = 0
+    os.kill(server.process.pid, signal.SIGSTOP)
+    for qp in qps:
+        for _ in range(15):
+            qp.put(c.WR_RDMA_WRITE, src, 1, rdma(dst, where))
+            where += step
+        ring(qp)
+    os.kill(server.process.pid, signal.SIGCONT)
+
+
+def test_shrunk_everywhere(program):
+    """nor is it more that the server needs if many places in it are used at once"""
+    size, step, most = 1 << 39, 4 << 20, 96 << 20
+    with Server(program, "", "") as server, memory(size) as fd, Client(server.paths[1]) as other:
+        hca = machine(server, 0)
+        start([hca])
+        hca.m.client.share(FAR, size, fd)
+        os.ftruncate(fd, PAGE)
+        port = Port(hca, hca.mac)
+        qps = [connected(port)[0] for _ in range(4)]
+        src, dst = port.memory(), Mr(port, FAR, 60 * step)
+        limits = resource.prlimit(server.process.pid, resource.RLIMIT_DATA)
+        used = size_of(server.process.pid, "VmData") << 10
+        resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (used + most, limits[1]))
+        post_many(server, qps, src, dst, step)
         wait_for(lambda: not server.connected(), "end")
         assert "the machine has taken memory away" in server.text(), server.text()
         other.read(c.BAR_REGS, 0, 4)

@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import os
 import re
+import resource
 import signal
 import socket
 import struct
@@ -15,20 +16,20 @@ from unittest import mock
 
 import contract as c
 from fixture import equal, start
-from hca import wait_for
+from hca import PAGE, PATIENCE, wait_for
 from rc import Port, connected
-from served import Server, children, machine, machines
+from served import Server, children, machine, machines, size_of
 from test_leaks import give_back
 from test_limits import BAD_BANDWIDTHS, refuses_bandwidths, set_bandwidth, speed
-from test_server import write_works
-from test_server_hostile import lingering
+from test_server import memory, write_works
+from test_server_hostile import lingering, num_fds
 from vfio_user import GET_INFO, READ, Client
 
 
 def refused(program, *words):
     """Start a server that must not get its path; what it says."""
     done = subprocess.run([program, *words], capture_output=True, text=True, check=False,
-                          timeout=20)
+                          timeout=PATIENCE)
     equal(done.returncode, 1)
     return done.stderr
 
@@ -127,10 +128,10 @@ def ends_well(server, client, end=signal.SIGKILL, also=lambda: None):
         client.send(READ, struct.pack("<QII", 0, c.BAR_REGS, 4))
     os.kill(server.process.pid, end)
     os.kill(server.process.pid, signal.SIGCONT)
-    client.sock.settimeout(10)
+    client.sock.settimeout(PATIENCE)
     while client.sock.recv(65536):
         pass
-    server.process.wait(20)
+    server.process.wait(PATIENCE)
     server.watchdog.cancel()
     server.start()
 
@@ -161,6 +162,26 @@ def test_killed_behind_slow_close(program):
         ends_well(server, other, also=send)
         for peer in held:
             peer.close()
+
+
+def test_keeper_behind_slow_close(program):
+    """nor what a machine that is gone has left there, even if the keeper is the last to close it"""
+    with Server(program, "", "") as server, Client(server.paths[1]) as other:
+        pid, (keeper,) = server.process.pid, children(server.process.pid)
+        before = num_fds(server)
+        sock, peer = lingering()
+        with Client(server.paths[0]) as client:
+            os.kill(keeper, signal.SIGSTOP)
+            os.kill(pid, signal.SIGSTOP)
+            # The server reads no more than half of a header.
+            socket.send_fds(client.sock, [bytes(8)], [peer.fileno()])
+            socket.send_fds(client.sock, [bytes(8)], [sock.fileno()])
+            sock.close()
+            os.kill(pid, signal.SIGCONT)
+            wait_for(lambda: num_fds(server) == before, "end of the connection")
+        os.kill(keeper, signal.SIGCONT)
+        ends_well(server, other, also=lambda: time.sleep(0.5))
+        peer.close()
 
 
 def test_half_closed(program):
@@ -228,7 +249,7 @@ def test_terminated(program):
     """a server ends when it is asked to, even while a message is awaited"""
     with Server(program, "", "") as server, Client(server.paths[0], greet=False):
         os.kill(server.process.pid, signal.SIGTERM)
-        equal(server.process.wait(10), 0)
+        equal(server.process.wait(PATIENCE), 0)
         server.watchdog.cancel()
         server.start()
 
@@ -237,7 +258,7 @@ def told(program, address):
     """What a server says to who has started it, when its sockets are there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind(address)
-        sock.settimeout(20)
+        sock.settimeout(PATIENCE)
         name = address if address[0] != "\0" else "@" + address[1:]
         with mock.patch.dict(os.environ, NOTIFY_SOCKET=name), Server(program, "") as server, \
                 Client(server.paths[0]) as client:
@@ -273,7 +294,7 @@ def test_race(program):
             finally:
                 for racer in racers:
                     racer.kill()
-                    racer.wait(20)
+                    racer.wait(PATIENCE)
                     racer.stdout.close()
 
 
@@ -292,7 +313,7 @@ def test_locked(program):
         finally:
             os.close(holder)
             process.kill()
-            process.wait(20)
+            process.wait(PATIENCE)
             process.stdout.close()
 
 
@@ -343,7 +364,7 @@ def test_flood_at_end(program):
     with Server(program, "") as server, Client(server.paths[0]) as client:
         flood(client, 500)
         os.kill(server.process.pid, signal.SIGTERM)
-        equal(server.process.wait(10), 0)
+        equal(server.process.wait(PATIENCE), 0)
         server.watchdog.cancel()
         equal(messages(server, WRONG) + left_out(server), 1000)
         server.start()
@@ -365,3 +386,21 @@ def test_bandwidth(program):
             event = hca.poll_eq(eqn)
             equal(event and event[:2],
                   None if speed(hca) == old else (c.EVENT_SPEED_CHANGE, 1))
+
+
+def test_without_threads(program):
+    """machines come, share memory and go where the server cannot have another thread"""
+    with Server(program, "", "", "") as server, memory(PAGE) as fd:
+        pid = server.process.pid
+        limits = resource.prlimit(pid, resource.RLIMIT_DATA)
+        most = (size_of(pid, "VmData") << 10) + (4 << 20)       # a thread needs 8 MiB
+        resource.prlimit(pid, resource.RLIMIT_DATA, (most, limits[1]))
+        for _ in range(2):
+            clients = [Client(path, greet=False) for path in server.paths]
+            for client in clients:
+                client.greet()
+                client.share(0, PAGE, fd)
+                client.unshare(0, PAGE)
+                client.sock.close()
+            for number in range(3):
+                wait_for(lambda hca="hca%d" % number: not server.connected(hca), "end")

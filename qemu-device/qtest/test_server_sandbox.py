@@ -5,6 +5,7 @@ import os
 import subprocess
 
 from fixture import equal, start
+from hca import PATIENCE
 from rc import Port
 from served import Server, children, machines
 
@@ -38,6 +39,6 @@ def test_status(program):
 def test_calls(program):
     """calls that a server does not need are refused, and those that it needs are not"""
     done = subprocess.run([os.path.join(os.path.dirname(program), "sandbox-test")],
-                          capture_output=True, text=True, check=False, timeout=60)
+                          capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0 and "not ok" not in done.stdout and "\nok 10 " in done.stdout, \
         done.stdout + done.stderr

@@ -5,7 +5,7 @@ import subprocess
 import time
 
 from fixture import MAC_BYTES, equal
-from hca import wait_for
+from hca import PATIENCE, wait_for
 from host import TUN, alone, give_up_rights, interfaces, nobody_may_open
 from served import cpu_time
 from test_server_line import NOBODY, Flood, three
@@ -16,7 +16,7 @@ from test_tap_long import LONG, bridged, headers, one, segment
 def refused(program, name, says):
     """The server does not start, and says why; with LeakSanitizer it then says more."""
     done = subprocess.run([program, "--socket", "/nowhere/x", "--uplink", "tap:" + name],
-                          check=False, capture_output=True, text=True, timeout=20)
+                          check=False, capture_output=True, text=True, timeout=PATIENCE)
     equal((done.returncode, done.stderr.partition("\n")[0]),
           (1, "qhca-server: uplink tap:%s: %s" % (name, says)))
 

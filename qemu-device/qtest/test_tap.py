@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import contract as c
 from fixture import MAC_BYTES, equal, refused, running
-from hca import PAGE, wait_for
+from hca import PAGE, PATIENCE, wait_for
 from host import (TUN, TUN_F_CSUM, TUN_F_TSO4, Tap, alone, give_up_rights,
                   nobody_may_open)
 from machine import HERE
@@ -133,7 +133,7 @@ def sums_up(packet):
 @contextlib.contextmanager
 def datagrams():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.settimeout(10)
+        sock.settimeout(PATIENCE)
         sock.bind((HOST, 0))
         yield sock
 
@@ -175,7 +175,7 @@ class HostQp:
                                     socket.inet_aton(HOST))
         self.inward = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
         self.outward = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
-        self.inward.settimeout(10)
+        self.inward.settimeout(PATIENCE)
 
     def __enter__(self):
         return self

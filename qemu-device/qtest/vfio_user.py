@@ -5,13 +5,14 @@ import os
 import socket
 import struct
 
+from hca import PATIENCE
+
 HEAD = struct.Struct("<HHIII")
 (VERSION, DMA_MAP, DMA_UNMAP, GET_INFO, REGION_INFO, SET_IRQS, READ, WRITE,
  RESET) = 1, 2, 3, 4, 5, 8, 9, 10, 13
 NO_REPLY, ERROR = 1 << 4, 1 << 5
 CONFIG = 7          # the region that is configuration space
 MSIX = 2            # the kind of interrupt
-PATIENCE = 10
 GREETING = struct.pack("<HH", 0, 1) + b'{"capabilities":{"max_msg_fds":8}}\0'
 INFO = struct.pack("<IIII", 16, 0, 0, 0)      # what GET_INFO asks with
 
