@@ -129,6 +129,48 @@ static inline int ib_umem_check_rereg(struct ib_umem *umem, int flags, int acces
 }
 #endif
 
+#ifndef QHCA_HAVE_UDATA_HELPERS		/* 7.2 */
+#include <rdma/uverbs_ioctl.h>
+
+/* As the core's: what is missing is 0 if the first version did not have it, a tail must be 0. */
+static inline int qhca_copy_udata_in(struct ib_udata *udata, void *req, size_t size, size_t least)
+{
+	int ret;
+
+	if (udata->inlen < least)
+		return -EINVAL;
+	ret = copy_struct_from_user(req, size, udata->inbuf, udata->inlen);
+	return ret == -E2BIG ? -EOPNOTSUPP : ret;
+}
+
+#define ib_copy_validate_udata_in(udata, req, last) \
+	qhca_copy_udata_in(udata, &(req), sizeof(req), offsetofend(typeof(req), last))
+
+static inline int ib_is_udata_in_empty(struct ib_udata *udata)
+{
+	return udata && udata->inlen ? qhca_copy_udata_in(udata, NULL, 0, 0) : 0;
+}
+
+static inline int qhca_respond_udata(struct ib_udata *udata, const void *resp, size_t len)
+{
+	size_t n = min(len, udata->outlen);
+
+	if (copy_to_user(udata->outbuf, resp, n) ||
+	    clear_user(udata->outbuf + n, udata->outlen - n))
+		return -EFAULT;
+	return 0;
+}
+
+#define ib_respond_udata(udata, resp)	qhca_respond_udata(udata, &(resp), sizeof(resp))
+
+static inline int ib_no_udata_io(struct ib_udata *udata)
+{
+	int ret = ib_is_udata_in_empty(udata);
+
+	return ret || !udata ? ret : qhca_respond_udata(udata, NULL, 0);
+}
+#endif
+
 #ifndef QHCA_HAVE_ODP_FLUSH		/* 6.17 */
 #define IB_ODP_SUPPORT_FLUSH		0
 #define IB_ODP_SUPPORT_ATOMIC_WRITE	0

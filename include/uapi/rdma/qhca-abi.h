@@ -21,6 +21,12 @@
 /* Raised only for changes that an older provider or driver cannot work with. */
 #define QHCA_UVERBS_ABI_VERSION	1
 
+/*
+ * By this number, which libibverbs gets by netlink, it finds the provider without sysfs and
+ * whatever the device's name. It is none of enum rdma_driver_id, in which each is assigned.
+ */
+#define QHCA_RDMA_DRIVER_ID	0x71686361
+
 /* Map the doorbell page by mmap() of the command fd with this offset and length. */
 struct qhca_alloc_ucontext_resp {
 	__aligned_u64 db_mmap_key;

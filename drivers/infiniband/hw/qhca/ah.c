@@ -130,7 +130,7 @@ static int qhca_ib_ah_respond(const struct qhca_av *av, struct ib_udata *udata)
 	struct qhca_create_ah_resp resp = { .hop_limit = av->hop_limit };
 
 	ether_addr_copy(resp.dmac, av->dmac);
-	return qhca_ib_udata_out(udata, &resp, sizeof(resp));
+	return ib_respond_udata(udata, resp);
 }
 
 /* Users write the GID index into their WQEs, so tell the device which indices this page may use. */
@@ -165,7 +165,7 @@ static int qhca_ib_do_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *in
 	struct qhca_ib_ah *ah = to_qah(ibah);
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0);
+	ret = ib_is_udata_in_empty(udata);
 	if (ret)
 		return ret;
 	ret = qhca_ib_check_ah_attr(dev, init_attr->ah_attr);

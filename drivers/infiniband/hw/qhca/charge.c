@@ -100,6 +100,40 @@ int qhca_ib_charge(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u64 u
 	return 0;
 }
 
+/* How many block addresses the tree of a region with on-demand paging takes at most. */
+static u64 qhca_ib_tree_blocks(u64 pages)
+{
+	u64 blocks = 0;
+
+	do {
+		pages = DIV_ROUND_UP_ULL(pages, QHCA_TABLE_ENTRIES);
+		blocks += pages * QHCA_NODE_BLOCKS;
+	} while (pages > 1);
+	return blocks;
+}
+
+/**
+ * qhca_ib_charge_odp - charge the caller's cgroup for a region with on-demand paging
+ * @dev: the HCA
+ * @charge: what the region has been charged with besides itself; grows
+ * @pages: how many pages it has
+ *
+ * Charge for all pages before one is present. The core takes up to 16 bytes of kernel memory for
+ * each page at once, and accounts them to no cgroup. A page fault could not charge the owner: its
+ * work item is in another cgroup.
+ *
+ * Context: process, the user's own.
+ *
+ * Return: 0 or -EAGAIN, as qhca_ib_charge().
+ */
+int qhca_ib_charge_odp(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u64 pages)
+{
+	u64 all = dev->limits->max_table_blocks;
+
+	/* Not all pages of the largest region can be present at a time. */
+	return qhca_ib_charge(dev, charge, min(qhca_ib_tree_blocks(pages), all), all);
+}
+
 /**
  * qhca_ib_uncharge - give back what qhca_ib_charge() has taken
  * @dev: the HCA

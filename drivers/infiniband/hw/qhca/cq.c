@@ -119,13 +119,10 @@ static int qhca_ib_cq_check_flags(struct qhca_ib_dev *dev, const struct qhca_cre
 static int qhca_ib_cq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 entries,
 			       struct ib_udata *udata, u8 *flags)
 {
-	struct qhca_create_cq_req req = {};
-	size_t len = sizeof(req);
+	struct qhca_create_cq_req req;
 	int ret;
 
-	if (udata->inlen < len)
-		len = offsetof(struct qhca_create_cq_req, flags);
-	ret = qhca_ib_udata_in(dev, udata, &req, len);
+	ret = ib_copy_validate_udata_in(udata, req, log_size);
 	if (!ret)
 		ret = qhca_ib_cq_check_flags(dev, &req);
 	if (!ret)
@@ -191,7 +188,30 @@ static int qhca_ib_cq_respond(struct qhca_ib_cq *cq, struct ib_udata *udata)
 {
 	struct qhca_create_cq_resp resp = { .cqn = cq->core.cqn };
 
-	return qhca_ib_udata_out(udata, &resp, sizeof(resp));
+	return udata ? ib_respond_udata(udata, resp) : 0;
+}
+
+static int qhca_ib_cq_check_attrs(struct qhca_ib_dev *dev, const struct uverbs_attr_bundle *attrs)
+{
+#ifdef QHCA_HAVE_BUF_UMEM
+	static const u16 ids[] = {
+		UVERBS_ATTR_CREATE_CQ_BUFFER_VA, UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH,
+		UVERBS_ATTR_CREATE_CQ_BUFFER_FD, UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET,
+		UVERBS_ATTR_CREATE_CQ_BUF_UMEM,
+	};
+
+	return qhca_ib_refuse_attrs(dev, attrs, ids, ARRAY_SIZE(ids));
+#else
+	return 0;	/* the core does */
+#endif
+}
+
+/* The network interface shares the device's CQs, so keep to what query_device promises. */
+static int qhca_ib_cq_count(struct qhca_ib_dev *dev)
+{
+	if (atomic_add_unless(&dev->num_cqs, 1, dev->ibdev.attrs.max_cq))
+		return 0;
+	return qhca_ib_refuse(dev, -ENOMEM, "CQ: there are %d", dev->ibdev.attrs.max_cq);
 }
 
 static int qhca_ib_do_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -211,11 +231,14 @@ static int qhca_ib_do_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr
 		return qhca_ib_refuse(dev, -EINVAL, "CQ: %u CQEs, completion vector %u", attr->cqe,
 				      attr->comp_vector);
 
+	ret = qhca_ib_cq_check_attrs(dev, attrs) ?: qhca_ib_cq_count(dev);
+	if (ret)
+		return ret;
 	qhca_ib_cq_init(cq, attr->comp_vector);
 	ret = udata ? qhca_ib_cq_get_user(dev, cq, attr->cqe, udata, &flags) :
 		      qhca_ib_cq_get_kernel(dev, cq, attr->cqe);
 	if (ret)
-		return ret;
+		goto err_count;
 	ret = qhca_ib_cq_create_hw(dev, cq, qhca_ib_udata_uar(udata), flags);
 	qhca_ib_qmem_free_table(&cq->mem);
 	if (ret)
@@ -231,6 +254,8 @@ err_hw:
 	qhca_cq_destroy(dev->core, &cq->core);
 err_mem:
 	qhca_ib_qmem_put(dev, &cq->mem);
+err_count:
+	atomic_dec(&dev->num_cqs);
 	return ret;
 }
 
@@ -264,6 +289,7 @@ int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	qhca_cq_destroy(dev->core, &cq->core);
 	qhca_ib_cq_hide(dev, cq);
 	qhca_ib_qmem_put(dev, &cq->mem);
+	atomic_dec(&dev->num_cqs);
 	return 0;
 }
 
@@ -302,7 +328,7 @@ static int qhca_ib_do_resize_cq(struct ib_cq *ibcq, unsigned int entries, struct
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "CQ: kernel CQs cannot be resized");
 	if (!entries)
 		return qhca_ib_refuse(dev, -EINVAL, "CQ: resize to 0 CQEs");
-	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
+	ret = ib_copy_validate_udata_in(udata, req, log_size);
 	if (!ret)
 		ret = qhca_ib_cq_check_size(dev, entries, req.log_size);
 	if (ret)

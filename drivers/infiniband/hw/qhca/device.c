@@ -102,7 +102,7 @@ static int qhca_ib_query_more(struct qhca_ib_dev *dev, struct ib_udata *udata)
 	}
 	resp.clock_ns = qhca_read_clock(dev->core);
 	resp.real_ns = ktime_get_real_ns();
-	return qhca_ib_udata_out(udata, &resp, sizeof(resp));
+	return ib_respond_udata(udata, resp);
 }
 
 /*
@@ -115,7 +115,7 @@ static void qhca_ib_odp_caps(const struct qhca_ib_dev *dev, struct ib_device_att
 			     IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV |
 			     IB_ODP_SUPPORT_FLUSH | IB_ODP_SUPPORT_ATOMIC_WRITE;
 
-	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING) || !qhca_ib_has(dev, QHCA_CAP_ODP))
+	if (!qhca_ib_has_odp(dev))
 		return;
 	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
 	attr->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
@@ -151,7 +151,7 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	struct pci_dev *pdev = qhca_pdev(dev->core);
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0);
+	ret = ib_is_udata_in_empty(udata);
 	if (ret)
 		return ret;
 

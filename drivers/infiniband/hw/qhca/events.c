@@ -44,7 +44,7 @@ void qhca_ib_qp_event_work(struct work_struct *work)
 static void qhca_ib_put_qp_event(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp, u8 type)
 {
 	if (type == QHCA_EVENT_PAGE_FAULT) {
-		queue_work(dev->odp_wq, &qp->odp_work);
+		qhca_ib_faults_event(qp->faults);
 		return;
 	}
 	if (type == QHCA_EVENT_LAST_WQE_REACHED)
@@ -283,6 +283,7 @@ void qhca_ib_events_cleanup(struct qhca_ib_dev *dev)
 	cancel_work_sync(&dev->port_work);
 	destroy_workqueue(dev->odp_wq);
 	destroy_workqueue(dev->wq);
+	qhca_ib_pager_put(dev->pager);
 	xa_destroy(&dev->odps);
 	xa_destroy(&dev->qps);
 	xa_destroy(&dev->rwqs);

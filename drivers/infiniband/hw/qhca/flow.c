@@ -174,6 +174,27 @@ static int qhca_ib_flow_type(struct qhca_ib_dev *dev, struct qhca_flow *rule,
 	}
 }
 
+/* The device shares its rules with ethtool -N, so the administrator keeps some. */
+#define QHCA_IB_MAX_FLOWS	(QHCA_FLOW_MAX - 64)
+
+static int qhca_ib_flow_charge(struct qhca_ib_dev *dev, struct qhca_ib_flow *flow)
+{
+	int ret;
+
+	if (!atomic_add_unless(&dev->num_flows, 1, QHCA_IB_MAX_FLOWS))
+		return qhca_ib_refuse(dev, -ENOMEM, "flow: QPs have %u rules", QHCA_IB_MAX_FLOWS);
+	ret = qhca_ib_charge(dev, &flow->charge, 1, QHCA_IB_MAX_FLOWS);
+	if (ret)
+		atomic_dec(&dev->num_flows);
+	return ret;
+}
+
+static void qhca_ib_flow_uncharge(struct qhca_ib_dev *dev, struct qhca_ib_flow *flow)
+{
+	qhca_ib_uncharge_all(dev, &flow->charge);
+	atomic_dec(&dev->num_flows);
+}
+
 static int qhca_ib_do_create_flow(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 				  const struct ib_flow_attr *attr, struct qhca_ib_flow *flow)
 {
@@ -210,21 +231,28 @@ struct ib_flow *qhca_ib_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *att
 	if (ibqp->qp_type != IB_QPT_RAW_PACKET || attr->flags)
 		return ERR_PTR(qhca_ib_refuse(dev, -EOPNOTSUPP, "flow: QP of type %d, flags %#x",
 					      ibqp->qp_type, attr->flags));
-	ret = qhca_ib_udata_check(dev, udata, 0);
+	ret = ib_no_udata_io(udata);
 	if (ret)
 		return ERR_PTR(ret);
 	if (attr->port != QHCA_IB_PORT)
 		return ERR_PTR(qhca_ib_refuse(dev, -EINVAL, "flow: port %u", attr->port));
-	flow = kzalloc(sizeof(*flow), GFP_KERNEL);
+	flow = kzalloc_obj(*flow, GFP_KERNEL_ACCOUNT);
 	if (!flow)
 		return ERR_PTR(-ENOMEM);
+	ret = qhca_ib_flow_charge(dev, flow);
+	if (ret)
+		goto err_free;
 	ret = qhca_ib_do_create_flow(dev, to_qqp(ibqp), attr, flow);
-	if (ret) {
-		kfree(flow);
-		return ERR_PTR(ret);
-	}
+	if (ret)
+		goto err_charge;
 	qhca_ib_flow_count(flow);
 	return &flow->ibflow;
+
+err_charge:
+	qhca_ib_flow_uncharge(dev, flow);
+err_free:
+	kfree(flow);
+	return ERR_PTR(ret);
 }
 
 /**
@@ -240,6 +268,7 @@ int qhca_ib_destroy_flow(struct ib_flow *ibflow)
 
 	qhca_ib_flow_uncount(dev, flow);
 	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_FLOW, flow->number);
+	qhca_ib_flow_uncharge(dev, flow);
 	kfree(flow);
 	return 0;
 }

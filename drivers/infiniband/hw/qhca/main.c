@@ -11,8 +11,11 @@ MODULE_LICENSE("Dual BSD/GPL");
 
 static const struct ib_device_ops qhca_ib_ops = {
 	.owner = THIS_MODULE,
-	.driver_id = RDMA_DRIVER_UNKNOWN,
+	.driver_id = (enum rdma_driver_id)QHCA_RDMA_DRIVER_ID,
 	.uverbs_abi_ver = QHCA_UVERBS_ABI_VERSION,
+#ifdef QHCA_HAVE_ROBUST_UDATA
+	.uverbs_robust_udata = true,
+#endif
 
 	.add_gid = qhca_ib_add_gid,
 	.alloc_hw_device_stats = qhca_ib_alloc_hw_device_stats,
@@ -248,6 +251,13 @@ static void qhca_ib_init(struct qhca_ib_dev *dev, struct qhca_dev *core)
 	qhca_ib_set_ops(dev);
 }
 
+static void qhca_ib_unregister(struct qhca_ib_dev *dev)
+{
+	WRITE_ONCE(dev->leaving, true);
+	qhca_ib_pagers_leave(dev);
+	ib_unregister_device(&dev->ibdev);
+}
+
 static int qhca_ib_register(struct qhca_ib_dev *dev)
 {
 	int ret;
@@ -263,7 +273,7 @@ static int qhca_ib_register(struct qhca_ib_dev *dev)
 		return ret;
 	ret = qhca_ib_announce(dev);
 	if (ret)
-		ib_unregister_device(&dev->ibdev);
+		qhca_ib_unregister(dev);
 	return ret;
 }
 
@@ -277,6 +287,7 @@ static int qhca_ib_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	if (!dev)
 		return -ENOMEM;
 	qhca_ib_init(dev, qadev->dev);
+	qhca_ib_mmap_init(dev);
 	ret = qhca_ib_dm_init(dev);
 	if (ret)
 		goto err_dealloc;
@@ -303,7 +314,7 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 	struct qhca_ib_dev *dev = auxiliary_get_drvdata(adev);
 
 	qhca_ib_silence(dev);
-	ib_unregister_device(&dev->ibdev);
+	qhca_ib_unregister(dev);
 	qhca_ib_events_cleanup(dev);
 	qhca_ib_dm_cleanup(dev);
 	ib_dealloc_device(&dev->ibdev);
@@ -321,4 +332,23 @@ static struct auxiliary_driver qhca_ib_driver = {
 	.remove = qhca_ib_remove,
 	.id_table = qhca_ib_id_table,
 };
-module_auxiliary_driver(qhca_ib_driver);
+
+static int __init qhca_ib_module_init(void)
+{
+	int ret = qhca_ib_pagers_init();
+
+	if (ret)
+		return ret;
+	ret = auxiliary_driver_register(&qhca_ib_driver);
+	if (ret)
+		qhca_ib_pagers_exit();
+	return ret;
+}
+module_init(qhca_ib_module_init);
+
+static void __exit qhca_ib_module_exit(void)
+{
+	auxiliary_driver_unregister(&qhca_ib_driver);
+	qhca_ib_pagers_exit();
+}
+module_exit(qhca_ib_module_exit);

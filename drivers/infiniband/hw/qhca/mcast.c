@@ -23,13 +23,19 @@ static int qhca_ib_mcast(struct ib_qp *ibqp, const union ib_gid *gid,
 	return qhca_cmd_exec(to_qdev(ibqp->device)->core, &cmd, NULL, NULL);
 }
 
+/* An attachment can be one of few groups, or one of few QPs in a group that others want as well. */
+static u32 qhca_ib_max_attachments(const struct qhca_ib_dev *dev)
+{
+	return min(dev->limits->max_mcast_grp, dev->limits->max_mcast_qp);
+}
+
 /* A group is no object of the core, so charge the QP for its attachments. */
 static int qhca_ib_charge_group(struct ib_qp *ibqp)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
 
-	return ibqp->uobject ? qhca_ib_charge(dev, &to_qqp(ibqp)->groups, 1,
-					      dev->limits->max_mcast_grp) : 0;
+	return ibqp->uobject ? qhca_ib_charge(dev, &to_qqp(ibqp)->shares, 1,
+					      qhca_ib_max_attachments(dev)) : 0;
 }
 
 static void qhca_ib_uncharge_group(struct ib_qp *ibqp)
@@ -37,7 +43,7 @@ static void qhca_ib_uncharge_group(struct ib_qp *ibqp)
 	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
 
 	if (ibqp->uobject)
-		qhca_ib_uncharge(dev, &to_qqp(ibqp)->groups, 1, dev->limits->max_mcast_grp);
+		qhca_ib_uncharge(dev, &to_qqp(ibqp)->shares, 1, qhca_ib_max_attachments(dev));
 }
 
 static int qhca_ib_do_attach_mcast(struct ib_qp *ibqp, const union ib_gid *gid)

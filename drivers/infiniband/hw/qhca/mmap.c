@@ -127,6 +127,17 @@ void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
 
 #ifdef QHCA_HAVE_MMAP_GET_PFNS
 /**
+ * qhca_ib_mmap_init - prepare to let other devices get at entries
+ * @dev: the HCA, not registered yet
+ *
+ * Not later, when a user wants it: only one call at a time is allowed, and users call as they like.
+ */
+void qhca_ib_mmap_init(struct qhca_ib_dev *dev)
+{
+	dev->has_p2pdma = !pcim_p2pdma_init(qhca_pdev(dev->core));
+}
+
+/**
  * qhca_ib_pgoff_to_mmap_entry - pgoff_to_mmap_entry verb: what the user wants to export
  * @ibctx: the context
  * @offset: the one for mmap()
@@ -153,12 +164,12 @@ struct rdma_user_mmap_entry *qhca_ib_pgoff_to_mmap_entry(struct ib_ucontext *ibc
 int qhca_ib_mmap_get_pfns(struct rdma_user_mmap_entry *rdma_entry, struct phys_vec *phys,
 			  struct p2pdma_provider **provider)
 {
-	struct pci_dev *pdev = qhca_pdev(to_qdev(rdma_entry->ucontext->device)->core);
+	struct qhca_ib_dev *dev = to_qdev(rdma_entry->ucontext->device);
 	const struct qhca_ib_mmap_entry *entry = to_qentry(rdma_entry);
 
-	if (!entry->kind->bar || pcim_p2pdma_init(pdev))
+	if (!entry->kind->bar || !dev->has_p2pdma)
 		return -EOPNOTSUPP;
-	*provider = pcim_p2pdma_provider(pdev, entry->kind->bar);
+	*provider = pcim_p2pdma_provider(qhca_pdev(dev->core), entry->kind->bar);
 	if (!*provider)
 		return -EOPNOTSUPP;
 	phys->paddr = entry->addr;

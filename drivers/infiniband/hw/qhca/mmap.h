@@ -49,10 +49,15 @@ u64 qhca_ib_mmap_key(const struct qhca_ib_mmap_entry *entry);
 int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma);
 void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
 #ifdef QHCA_HAVE_MMAP_GET_PFNS
+void qhca_ib_mmap_init(struct qhca_ib_dev *dev);
 struct rdma_user_mmap_entry *qhca_ib_pgoff_to_mmap_entry(struct ib_ucontext *ibctx,
 							 off_t offset);
 int qhca_ib_mmap_get_pfns(struct rdma_user_mmap_entry *rdma_entry, struct phys_vec *phys,
 			  struct p2pdma_provider **provider);
+#else
+static inline void qhca_ib_mmap_init(struct qhca_ib_dev *dev)
+{
+}
 #endif
 
 #endif /* QHCA_IB_MMAP_H */

@@ -344,7 +344,7 @@ static int qhca_ib_do_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int
 
 	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "modify QP: mask %#x", mask);
-	ret = qhca_ib_udata_check(dev, udata, 0);
+	ret = ib_no_udata_io(udata);
 	if (ret)
 		return ret;
 	if (qp->spread)

@@ -248,7 +248,7 @@ static struct ib_mr *qhca_ib_do_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 l
 	struct ib_umem *umem;
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0);
+	ret = ib_no_udata_io(udata);
 	if (!ret && access & IB_ACCESS_ON_DEMAND)
 		return qhca_ib_odp_mr(ibpd, start, length, iova, access, dmah);
 	if (!ret)
@@ -285,13 +285,16 @@ struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64
 }
 
 static struct ib_mr *qhca_ib_do_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
-						   u64 iova, int fd, int access)
+						   u64 iova, int fd, int access,
+						   struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	struct ib_umem_dmabuf *umem;
 	int ret;
 
-	ret = qhca_ib_check_mr(dev, iova, length, access);
+	ret = ib_no_udata_io(udata);
+	if (!ret)
+		ret = qhca_ib_check_mr(dev, iova, length, access);
 	if (ret)
 		return ERR_PTR(ret);
 
@@ -320,7 +323,8 @@ struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 len
 {
 	struct ib_mr *ibmr;
 
-	ibmr = qhca_ib_do_reg_user_mr_dmabuf(ibpd, offset, length, iova, fd, access);
+	ibmr = qhca_ib_do_reg_user_mr_dmabuf(ibpd, offset, length, iova, fd, access,
+					     &attrs->driver_udata);
 	qhca_ib_count_err(to_qdev(ibpd->device), QHCA_IB_REG_MR_ERR, PTR_ERR_OR_ZERO(ibmr));
 	return ibmr;
 }
@@ -349,7 +353,7 @@ static struct ib_mr *qhca_ib_do_rereg_user_mr(struct ib_mr *ibmr, int flags, u64
 	struct ib_umem *umem;
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0);
+	ret = ib_no_udata_io(udata);
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
 	if (!ret)
@@ -429,9 +433,12 @@ int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct qhca_ib_dev *dev = to_qdev(ibmr->device);
 	int ret;
 
+	qhca_ib_odp_going(to_qmr(ibmr), true);
 	ret = qhca_ib_destroy(dev, QHCA_CMD_DEREG_MR, ibmr->lkey, to_qpd(ibmr->pd));
-	if (ret)
+	if (ret) {
+		qhca_ib_odp_going(to_qmr(ibmr), false);
 		return ret;
+	}
 	qhca_ib_odp_release(dev, to_qmr(ibmr));
 	qhca_ib_mr_free(dev, to_qmr(ibmr));
 	return 0;

@@ -71,13 +71,31 @@ extern const struct uapi_definition qhca_ib_dm_defs[];
 int qhca_ib_dm_init(struct qhca_ib_dev *dev);
 void qhca_ib_dm_cleanup(struct qhca_ib_dev *dev);
 
-/* odp.c */
+struct qhca_ib_faults;
+struct qhca_ib_pager;
+
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+/* odp_mr.c */
 struct ib_mr *qhca_ib_odp_reg(struct ib_pd *ibpd, u64 start, u64 length, u64 iova, int access);
+void qhca_ib_odp_going(struct qhca_ib_mr *mr, bool going);
 void qhca_ib_odp_release(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr);
-void qhca_ib_odp_faults(struct qhca_ib_dev *dev, u32 qpn);
 int qhca_ib_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
 		      struct ib_sge *sge, u32 num_sge, struct uverbs_attr_bundle *attrs);
+
+/* faults.c */
+struct qhca_ib_faults *qhca_ib_faults_new(struct qhca_ib_dev *dev);
+void qhca_ib_faults_start(struct qhca_ib_faults *f, u32 qpn);
+void qhca_ib_faults_event(struct qhca_ib_faults *f);
+void qhca_ib_faults_check(struct qhca_ib_faults *f);
+void qhca_ib_faults_hold(struct qhca_ib_faults *f, bool hold);
+void qhca_ib_faults_end(struct qhca_ib_faults *f);
+
+/* pager.c */
+struct qhca_ib_pager *qhca_ib_pager_get(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *ctx);
+void qhca_ib_pager_put(struct qhca_ib_pager *pager);
+void qhca_ib_pagers_leave(struct qhca_ib_dev *dev);
+int qhca_ib_pagers_init(void);
+void qhca_ib_pagers_exit(void);
 #else
 static inline struct ib_mr *qhca_ib_odp_reg(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
 					    int access)
@@ -85,14 +103,58 @@ static inline struct ib_mr *qhca_ib_odp_reg(struct ib_pd *ibpd, u64 start, u64 l
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
+static inline void qhca_ib_odp_going(struct qhca_ib_mr *mr, bool going)
+{
+}
+
 static inline void qhca_ib_odp_release(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
 {
 }
 
-static inline void qhca_ib_odp_faults(struct qhca_ib_dev *dev, u32 qpn)
+static inline struct qhca_ib_faults *qhca_ib_faults_new(struct qhca_ib_dev *dev)
+{
+	return NULL;
+}
+
+static inline void qhca_ib_faults_start(struct qhca_ib_faults *f, u32 qpn)
+{
+}
+
+static inline void qhca_ib_faults_event(struct qhca_ib_faults *f)
+{
+}
+
+static inline void qhca_ib_faults_hold(struct qhca_ib_faults *f, bool hold)
+{
+}
+
+static inline void qhca_ib_faults_end(struct qhca_ib_faults *f)
+{
+}
+
+static inline void qhca_ib_pager_put(struct qhca_ib_pager *pager)
+{
+}
+
+static inline void qhca_ib_pagers_leave(struct qhca_ib_dev *dev)
+{
+}
+
+static inline int qhca_ib_pagers_init(void)
+{
+	return 0;
+}
+
+static inline void qhca_ib_pagers_exit(void)
 {
 }
 #endif
+
+/* Whether user space can have regions with on-demand paging. */
+static inline bool qhca_ib_has_odp(const struct qhca_ib_dev *dev)
+{
+	return IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING) && qhca_ib_has(dev, QHCA_CAP_ODP);
+}
 
 /* fast.c */
 struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);

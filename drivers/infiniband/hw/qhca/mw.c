@@ -8,7 +8,7 @@ static int qhca_ib_do_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	struct qhca_ib_dev *dev = to_qdev(ibmw->device);
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0);
+	ret = ib_no_udata_io(udata);
 	if (ret)
 		return ret;
 

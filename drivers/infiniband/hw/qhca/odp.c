@@ -1,287 +1,414 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: on-demand paging: the pages of a region. They are mapped and the device is told where
- * they are; when the memory changes, the device forgets them before they are unmapped.
+ * qhca_ib.ko: on-demand paging: regions, and how their pages are provided.
+ *
+ * Memory may take for ever: a page comes from a file system whose server does not answer, or a
+ * thread of the process waits for one with its mmap_lock. So the driver waits for pages, and for
+ * mmap_lock, with nothing but the mm in hand (qhca_ib_odp_pull()), and maps what is there then
+ * (qhca_ib_odp_map()) under the lock of the region, where nothing waits for memory: the end of a
+ * region, of a QP or of the device only waits for that lock. This is why
+ * ib_umem_odp_map_dma_and_lock(), which does both at once, is not used.
  */
-#ifdef QHCA_HAVE_HMM_DMA
 #include <linux/hmm.h>
-#include <linux/hmm-dma.h>
-#include <linux/pci-p2pdma.h>
-#endif
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
 
 #include "odp.h"
 
-/* An implicit region consists of pieces of this size, made where there are page faults. */
-#define QHCA_IB_ODP_PIECE_SHIFT	23
-#define QHCA_IB_ODP_MAX_PIECES	16384
-
-/* ---- pages to and from the device ---- */
-
-static void qhca_ib_odp_cmd(const struct qhca_ib_odp *odp, struct qhca_cmd *cmd, u16 opcode,
-			    u64 start, u64 end)
-{
-	unsigned int shift = odp->umem->page_shift;
-	u64 base = qhca_ib_odp_base(odp);
-
-	*cmd = (struct qhca_cmd) {
-		.opcode = cpu_to_le16(opcode),
-		.pages.key = cpu_to_le32(odp->key),
-		.pages.first = cpu_to_le64((start - base) >> shift),
-		.pages.num = cpu_to_le64((end - start) >> shift),
-	};
-}
-
-/* Make the device forget pages. If it does not know the region any more, it has. */
-static void qhca_ib_odp_clear(struct qhca_ib_odp *odp, u64 start, u64 end)
-{
-	struct qhca_dev *core = odp->dev->core;
-	struct qhca_cmd cmd;
-	int ret;
-
-	qhca_ib_odp_cmd(odp, &cmd, QHCA_CMD_CLEAR_PAGES, start, end);
-	ret = qhca_cmd_exec(core, &cmd, NULL, NULL);
-	if (!ret || ret == -ENOENT)
-		return;
-	/* The pages are freed next, so stop all DMA. */
-	qhca_health_die(core, "pages could not be taken back");
-	qhca_health_quiesce(core);
-}
-
-#ifdef QHCA_HAVE_HMM_DMA
-#define QHCA_IB_ODP_READ	0
-#define QHCA_IB_ODP_WRITE	HMM_PFN_WRITE
-
-/*
- * The entry for page @i of @umem, 0 if it is not present. The core counts the pages that it unmaps,
- * but leaves counting those that are mapped to the driver.
- */
-static int qhca_ib_odp_page(struct ib_umem_odp *umem, size_t i, __le64 *page)
-{
-	struct pci_p2pdma_map_state p2pdma = {};
-	unsigned long pfn = umem->map.pfn_list[i];
-	dma_addr_t dma;
-
-	*page = 0;
-	if (!(pfn & HMM_PFN_VALID))
-		return 0;
-	dma = hmm_dma_map_pfn(umem->umem.ibdev->dma_device, &umem->map, i, &p2pdma);
-	if (ib_dma_mapping_error(umem->umem.ibdev, dma))
-		return -EFAULT;
-	if (!(pfn & HMM_PFN_DMA_MAPPED))
-		umem->npages++;
-	*page = cpu_to_le64(dma | QHCA_PAGE_READ | (pfn & HMM_PFN_WRITE ? QHCA_PAGE_WRITE : 0));
-	return 0;
-}
-#else
-#define QHCA_IB_ODP_READ	ODP_READ_ALLOWED_BIT
-#define QHCA_IB_ODP_WRITE	(ODP_READ_ALLOWED_BIT | ODP_WRITE_ALLOWED_BIT)
-
-static int qhca_ib_odp_page(struct ib_umem_odp *umem, size_t i, __le64 *page)
-{
-	dma_addr_t dma = umem->dma_list[i];
-
-	*page = 0;
-	if (dma & ODP_DMA_ADDR_MASK)
-		*page = cpu_to_le64((dma & ODP_DMA_ADDR_MASK) | QHCA_PAGE_READ |
-				    (dma & ODP_WRITE_ALLOWED_BIT ? QHCA_PAGE_WRITE : 0));
-	return 0;
-}
-#endif
-
-/* Tell the device where @num pages from @va on are. The pages are locked. */
-static int qhca_ib_odp_set(struct qhca_ib_odp *odp, struct ib_umem_odp *umem, u64 va, size_t num,
-			   struct qhca_pages *pages)
-{
-	size_t i, first = (va - ib_umem_start(umem)) >> umem->page_shift;
-	struct qhca_mbox mbox = { .in = pages, .in_len = num * sizeof(pages->page[0]) };
-	struct qhca_cmd cmd;
-	int ret;
-
-	for (i = 0; i < num; i++) {
-		ret = qhca_ib_odp_page(umem, first + i, &pages->page[i]);
-		if (ret)
-			return ret;
-	}
-	qhca_ib_odp_cmd(odp, &cmd, QHCA_CMD_SET_PAGES, va, va + (num << umem->page_shift));
-	return qhca_cmd_exec(odp->dev->core, &cmd, &mbox, NULL);
-}
-
-/*
- * Map pages of @umem from the one of @va up to @end, as many as a command can have, and tell the
- * device. Returns how many bytes, or a negative errno.
- */
-static ssize_t qhca_ib_odp_map(struct qhca_ib_odp *odp, struct ib_umem_odp *umem, u64 va, u64 end,
-			       bool write, bool fault, struct qhca_pages *pages)
-{
-	u64 size = BIT(umem->page_shift);
-	int num, ret;
-
-	if (write && !umem->umem.writable)
-		return -EPERM;
-	va = ALIGN_DOWN(va, size);
-	end = min3(end, (u64)ib_umem_end(umem), va + (QHCA_TABLE_ENTRIES << umem->page_shift));
-	num = ib_umem_odp_map_dma_and_lock(umem, va, end - va,
-					   write ? QHCA_IB_ODP_WRITE : QHCA_IB_ODP_READ, fault);
-	if (num < 0)
-		return num;
-	num = min_t(int, num, QHCA_TABLE_ENTRIES);
-	ret = qhca_ib_odp_set(odp, umem, va, num, pages);
-	mutex_unlock(&umem->umem_mutex);
-	return ret ?: (ssize_t)num << umem->page_shift;
-}
-
-static bool qhca_ib_odp_invalidate(struct mmu_interval_notifier *mni,
-				   const struct mmu_notifier_range *range, unsigned long seq)
-{
-	struct ib_umem_odp *umem = container_of(mni, struct ib_umem_odp, notifier);
-	u64 start = max_t(u64, ib_umem_start(umem), range->start);
-	u64 end = min_t(u64, ib_umem_end(umem), range->end);
-	u64 size = BIT(umem->page_shift);
-
-	if (!mmu_notifier_range_blockable(range))
-		return false;
-	mutex_lock(&umem->umem_mutex);
-	mmu_interval_set_seq(mni, seq);
-	if (umem->npages) {
-		qhca_ib_odp_clear(umem->private, ALIGN_DOWN(start, size), ALIGN(end, size));
-		ib_umem_odp_unmap_dma_pages(umem, start, end);
-	}
-	mutex_unlock(&umem->umem_mutex);
-	return true;
-}
-
-static const struct mmu_interval_notifier_ops qhca_ib_odp_mn_ops = {
-	.invalidate = qhca_ib_odp_invalidate,
-};
+/* An implicit region is charged for this part of the block addresses, and keeps within it. */
+#define QHCA_IB_ODP_IMPLICIT_PART	32
+/* Nodes that a piece takes at most: its leaves, and those above them but the root. */
+#define QHCA_IB_ODP_PIECE_NODES		7u
+/* How often to get a page that is taken away again before it is mapped. */
+#define QHCA_IB_ODP_TRIES	8
 
 /* ---- pieces of implicit regions ---- */
 
-static void qhca_ib_odp_drop_pieces(struct qhca_ib_odp *odp, bool all)
+static void qhca_ib_odp_drop_piece(struct qhca_ib_odp *odp, struct ib_umem_odp *piece)
+{
+	xa_erase(&odp->pieces, ib_umem_start(piece) >> QHCA_IB_ODP_PIECE_SHIFT);
+	ib_umem_odp_release(piece);
+	odp->num_pieces--;
+}
+
+static void qhca_ib_odp_drop_empty(struct qhca_ib_odp *odp)
 {
 	struct ib_umem_odp *piece;
 	unsigned long i;
 
-	xa_for_each(&odp->pieces, i, piece) {
-		if (!all && READ_ONCE(piece->npages))
-			continue;
-		xa_erase(&odp->pieces, i);
-		ib_umem_odp_release(piece);
-		odp->num_pieces--;
+	xa_for_each_marked(&odp->pieces, i, piece, XA_MARK_0) {
+		xa_clear_mark(&odp->pieces, i, XA_MARK_0);
+		if (!READ_ONCE(piece->npages))
+			qhca_ib_odp_drop_piece(odp, piece);
 	}
+}
+
+static void qhca_ib_odp_trim(struct work_struct *work)
+{
+	struct qhca_ib_odp *odp = container_of(work, struct qhca_ib_odp, trim);
+
+	mutex_lock(&odp->lock);
+	qhca_ib_odp_drop_empty(odp);
+	mutex_unlock(&odp->lock);
+}
+
+/* Take the pages of the next piece back; whoever needs them meets a page fault. */
+static void qhca_ib_odp_evict_piece(struct qhca_ib_odp *odp)
+{
+	struct ib_umem_odp *piece;
+
+	piece = xa_find_after(&odp->pieces, &odp->evicted, ULONG_MAX, XA_PRESENT);
+	if (!piece) {
+		odp->evicted = 0;
+		piece = xa_find(&odp->pieces, &odp->evicted, ULONG_MAX, XA_PRESENT);
+	}
+	if (!piece)
+		return;
+	mutex_lock(&piece->umem_mutex);
+	if (piece->npages)
+		qhca_ib_odp_clear(odp, ib_umem_start(piece), ib_umem_end(piece));
+	mutex_unlock(&piece->umem_mutex);
+	qhca_ib_odp_drop_piece(odp, piece);
 }
 
 static struct ib_umem_odp *qhca_ib_odp_new_piece(struct qhca_ib_odp *odp, unsigned long i)
 {
 	unsigned long start = i << QHCA_IB_ODP_PIECE_SHIFT;
 	struct ib_umem_odp *piece;
-	int ret;
 
-	if (odp->num_pieces >= QHCA_IB_ODP_MAX_PIECES)
-		qhca_ib_odp_drop_pieces(odp, false);
-	if (odp->num_pieces >= QHCA_IB_ODP_MAX_PIECES)
-		return ERR_PTR(-ENOMEM);
 	/* The region does not end with a whole piece, and the device refuses what is behind it. */
 	piece = ib_umem_odp_alloc_child(odp->umem, start,
 					min(BIT(QHCA_IB_ODP_PIECE_SHIFT), TASK_SIZE_MAX - start),
 					&qhca_ib_odp_mn_ops);
-	if (IS_ERR(piece))
-		return piece;
-	piece->private = odp;
-	ret = xa_err(xa_store(&odp->pieces, i, piece, GFP_KERNEL_ACCOUNT));
-	if (ret) {
-		ib_umem_odp_release(piece);
-		return ERR_PTR(ret);
-	}
-	odp->num_pieces++;
+	if (!IS_ERR(piece))
+		piece->private = odp;
 	return piece;
 }
 
-/* The memory that has @va, which the caller has checked. */
-static struct ib_umem_odp *qhca_ib_odp_find(struct qhca_ib_odp *odp, u64 va)
+/* Called with @odp->grow, so that no piece comes meanwhile. */
+static int qhca_ib_odp_grow(struct qhca_ib_odp *odp, unsigned long i)
+{
+	struct ib_umem_odp *piece;
+	int ret;
+
+	mutex_lock(&odp->lock);
+	if (odp->num_pieces >= odp->max_pieces)
+		qhca_ib_odp_drop_empty(odp);
+	if (odp->num_pieces >= odp->max_pieces)
+		qhca_ib_odp_evict_piece(odp);
+	mutex_unlock(&odp->lock);
+	/* For lockdep this may take the mmap_lock. */
+	piece = qhca_ib_odp_new_piece(odp, i);
+	if (IS_ERR(piece))
+		return PTR_ERR(piece);
+	mutex_lock(&odp->lock);
+	ret = xa_err(xa_store(&odp->pieces, i, piece, GFP_KERNEL_ACCOUNT));
+	if (!ret)
+		odp->num_pieces++;
+	mutex_unlock(&odp->lock);
+	if (ret)
+		ib_umem_odp_release(piece);
+	return ret;
+}
+
+/* Make piece @i, if there is none. It may go again at once, like any other. */
+static int qhca_ib_odp_need_piece(struct qhca_ib_odp *odp, unsigned long i)
+{
+	int ret = 0;
+
+	mutex_lock(&odp->grow);
+	if (odp->ended)
+		ret = -ENODEV;
+	else if (!xa_load(&odp->pieces, i))
+		ret = qhca_ib_odp_grow(odp, i);
+	mutex_unlock(&odp->grow);
+	return ret;
+}
+
+/* qhca_ib_odp_map() in the piece that has @va. Only if @create, the region gets another one. */
+static ssize_t qhca_ib_odp_map_piece(const struct qhca_ib_pages *p, u64 va, bool create,
+				     struct qhca_ib_odp_scratch *s)
 {
 	unsigned long i = va >> QHCA_IB_ODP_PIECE_SHIFT;
-	struct ib_umem_odp *piece;
+	struct qhca_ib_odp *odp = p->odp;
+	struct ib_umem_odp *umem;
+	ssize_t ret = 0;
 
-	if (!odp->umem->is_implicit_odp)
-		return odp->umem;
-	lockdep_assert_held(&odp->lock);
-	piece = xa_load(&odp->pieces, i);
-	return piece ?: qhca_ib_odp_new_piece(odp, i);
+	if (odp->implicit && create)
+		ret = qhca_ib_odp_need_piece(odp, i);
+	if (ret)
+		return ret;
+	mmap_read_lock(odp->mm);
+	mutex_lock(&odp->lock);
+	if (odp->ended) {
+		ret = -ENODEV;
+	} else {
+		umem = odp->implicit ? xa_load(&odp->pieces, i) : odp->umem;
+		if (umem)
+			ret = qhca_ib_odp_map(p, umem, va, s);
+		else if (create)
+			ret = -EAGAIN;
+		if (odp->implicit && umem && !READ_ONCE(umem->npages))
+			qhca_ib_odp_drop_piece(odp, umem);
+	}
+	mutex_unlock(&odp->lock);
+	mmap_read_unlock(odp->mm);
+	return ret;
+}
+
+/* ---- pages from the memory ---- */
+
+/*
+ * Bring the pages from @va on into memory, as many as one command can have, but at least the first.
+ * This may take for ever. The kernel drops mmap_lock where it waits for a device.
+ */
+static int qhca_ib_odp_pull(struct mm_struct *mm, u64 va, u64 end, bool write)
+{
+	unsigned int flags = FAULT_FLAG_REMOTE | (write ? FAULT_FLAG_WRITE : 0);
+	struct vm_area_struct *vma;
+	bool unlocked;
+	int ret = 0;
+	u64 at;
+
+	end = min(end, va + QHCA_TABLE_ENTRIES * PAGE_SIZE);
+	mmap_read_lock(mm);
+	for (at = ALIGN_DOWN(va, PAGE_SIZE); at < end; at += PAGE_SIZE) {
+		vma = vma_lookup(mm, at);
+		if (!vma || vma->vm_flags & (VM_IO | VM_PFNMAP))
+			ret = -EFAULT;
+		else
+			ret = fixup_user_fault(mm, at, flags, &unlocked);
+		if (ret)
+			break;
+		cond_resched();
+	}
+	mmap_read_unlock(mm);
+	return at > va ? 0 : ret;
+}
+
+static int qhca_ib_odp_fill(const struct qhca_ib_pages *p, struct qhca_ib_odp_scratch *s)
+{
+	struct mm_struct *mm = p->odp->mm;
+	unsigned int tries = 0;
+	u64 va = p->va;
+	ssize_t ret = 0;
+
+	while (va < p->end) {
+		ret = qhca_ib_odp_map_piece(p, va, !p->fault || tries, s);
+		if (ret > 0) {
+			va = ALIGN_DOWN(va, PAGE_SIZE) + ret;
+			tries = 0;
+			continue;
+		}
+		/* A page that is there, but not of a kind that a device can have. */
+		if (!ret && tries && s->pfn[0] & HMM_PFN_ERROR)
+			ret = -EFAULT;
+		if ((ret && ret != -EAGAIN) || tries++ == QHCA_IB_ODP_TRIES)
+			break;
+		ret = p->fault ? qhca_ib_odp_pull(mm, va, p->end, p->write) : 0;
+		if (ret)
+			break;
+	}
+	if (va >= p->end || (!p->all && va > p->va))
+		return 0;
+	return ret ?: -EAGAIN;
 }
 
 /**
- * qhca_ib_odp_provide - map pages of a region, and tell the device
- * @odp: the region
- * @va: the user's address of a byte in the first page
- * @end: end of what is needed
- * @write: they are to be written
- * @fault: also pages that are not in memory
- * @pages: scratch space
+ * qhca_ib_odp_provide - get pages of a region, map them, and tell the device
+ * @p: the request
  *
- * One call provides no more pages than @pages has room for, and ends at the end of a piece.
- *
- * Context: process; waits for the process's memory.
- * Return: how many bytes from the start of the first page on, or a negative errno.
+ * Context: process, without locks; waits for the process's memory, possibly for ever.
+ * Return: 0; -ENODEV if the region has been released; -EAGAIN and -ENOMEM if it is worth to try
+ * again later; another negative errno if the pages cannot be had.
  */
-ssize_t qhca_ib_odp_provide(struct qhca_ib_odp *odp, u64 va, u64 end, bool write, bool fault,
-			    struct qhca_pages *pages)
+int qhca_ib_odp_provide(const struct qhca_ib_pages *p)
 {
-	struct ib_umem_odp *umem;
-	ssize_t ret;
+	struct qhca_ib_odp_scratch *s;
+	int ret;
 
-	mutex_lock(&odp->lock);
-	umem = qhca_ib_odp_find(odp, va);
-	ret = IS_ERR(umem) ? PTR_ERR(umem) :
-			     qhca_ib_odp_map(odp, umem, va, end, write, fault, pages);
-	mutex_unlock(&odp->lock);
+	if (p->write && !p->odp->writable)
+		return -EPERM;
+	s = kmalloc(sizeof(*s), GFP_KERNEL);
+	if (!s)
+		return -ENOMEM;
+	ret = -EFAULT;
+	if (mmget_not_zero(p->odp->mm)) {
+		ret = qhca_ib_odp_fill(p, s);
+		mmput(p->odp->mm);
+	}
+	kfree(s);
 	return ret;
 }
 
 /* ---- regions ---- */
 
+/*
+ * Charge for the pages that can be present. The length of an implicit region says nothing about
+ * that, so it has a fixed number of pieces.
+ */
+static int qhca_ib_odp_charge(struct qhca_ib_odp *odp, u64 start, u64 length)
+{
+	u32 blocks = odp->dev->limits->max_table_blocks;
+
+	if (length == U64_MAX) {
+		u32 part = blocks / QHCA_IB_ODP_IMPLICIT_PART;
+
+		/* A packet can need two. */
+		odp->max_pieces = max(part / (QHCA_NODE_BLOCKS * QHCA_IB_ODP_PIECE_NODES), 2u);
+		return qhca_ib_charge(odp->dev, &odp->charge, part, blocks);
+	}
+	return qhca_ib_charge_odp(odp->dev, &odp->charge,
+				  DIV_ROUND_UP_ULL(offset_in_page(start) + length, PAGE_SIZE));
+}
+
+/*
+ * The first notifier of a process needs its mmap_lock for writing. Have that behind us while the
+ * process itself waits, so that a piece never needs it.
+ */
+static int qhca_ib_odp_first_notifier(struct ib_umem_odp *root)
+{
+	struct ib_umem_odp *first = ib_umem_odp_alloc_child(root, 0, PAGE_SIZE,
+							    &qhca_ib_odp_mn_ops);
+
+	if (IS_ERR(first))
+		return PTR_ERR(first);
+	ib_umem_odp_release(first);
+	return 0;
+}
+
+static struct ib_umem_odp *qhca_ib_odp_umem(struct qhca_ib_dev *dev, u64 start, u64 length,
+					    int access)
+{
+	struct ib_umem_odp *umem;
+	int ret;
+
+	/* The hint is for pinned memory. */
+	access &= ~IB_ACCESS_HUGETLB;
+	if (length != U64_MAX)
+		return ib_umem_odp_get(&dev->ibdev, start, length, access, &qhca_ib_odp_mn_ops);
+	umem = ib_umem_odp_alloc_implicit(&dev->ibdev, access);
+	if (IS_ERR(umem))
+		return umem;
+	ret = qhca_ib_odp_first_notifier(umem);
+	if (ret) {
+		ib_umem_odp_release(umem);
+		return ERR_PTR(ret);
+	}
+	return umem;
+}
+
 /**
  * qhca_ib_odp_alloc - watch memory of the current process
  * @dev: the HCA
+ * @pager: provides the pages; the region takes it over, if there is no error
  * @start: the user's address
  * @length: bytes, or U64_MAX for all memory of the process
  * @access: IB_ACCESS_*
  *
  * Return: the region, which the device does not know yet, or an error.
  */
-struct qhca_ib_odp *qhca_ib_odp_alloc(struct qhca_ib_dev *dev, u64 start, u64 length, int access)
+struct qhca_ib_odp *qhca_ib_odp_alloc(struct qhca_ib_dev *dev, struct qhca_ib_pager *pager,
+				      u64 start, u64 length, int access)
 {
 	struct qhca_ib_odp *odp = kzalloc_obj(*odp, GFP_KERNEL_ACCOUNT);
+	struct ib_umem_odp *umem;
+	int ret;
 
 	if (!odp)
 		return ERR_PTR(-ENOMEM);
 	odp->dev = dev;
-	mutex_init(&odp->lock);
-	xa_init(&odp->pieces);
-	refcount_set(&odp->users, 1);
-	init_completion(&odp->idle);
-	/* The hint is for pinned memory. */
-	access &= ~IB_ACCESS_HUGETLB;
-	odp->umem = length == U64_MAX ?
-		    ib_umem_odp_alloc_implicit(&dev->ibdev, access) :
-		    ib_umem_odp_get(&dev->ibdev, start, length, access, &qhca_ib_odp_mn_ops);
-	if (IS_ERR(odp->umem)) {
-		int ret = PTR_ERR(odp->umem);
-
+	/* The core takes kernel memory for each page at once, so charge first. */
+	ret = qhca_ib_odp_charge(odp, start, length);
+	if (ret) {
 		kfree(odp);
 		return ERR_PTR(ret);
 	}
-	odp->umem->private = odp;
+	umem = qhca_ib_odp_umem(dev, start, length, access);
+	if (IS_ERR(umem)) {
+		qhca_ib_uncharge_all(dev, &odp->charge);
+		kfree(odp);
+		return ERR_CAST(umem);
+	}
+	kref_init(&odp->ref);
+	mutex_init(&odp->grow);
+	mutex_init(&odp->lock);
+	xa_init(&odp->pieces);
+	INIT_WORK(&odp->trim, qhca_ib_odp_trim);
+	odp->umem = umem;
+	odp->pager = pager;
+	odp->implicit = umem->is_implicit_odp;
+	odp->writable = umem->umem.writable;
+	odp->start = odp->implicit ? 0 : umem->umem.address;
+	odp->base = odp->implicit ? 0 : ib_umem_start(umem);
+	odp->end = odp->implicit ? TASK_SIZE_MAX : ib_umem_end(umem);
+	/* The core holds the mm for its notifiers, of which an implicit region may have none. */
+	odp->mm = current->mm;
+	mmgrab(odp->mm);
+	WRITE_ONCE(umem->private, odp);
 	return odp;
 }
 
-/**
- * qhca_ib_odp_free - undo qhca_ib_odp_alloc()
- * @odp: the region, which the device does not know any more
- */
-void qhca_ib_odp_free(struct qhca_ib_odp *odp)
+static void qhca_ib_odp_free(struct kref *ref)
 {
-	qhca_ib_odp_drop_pieces(odp, true);
-	xa_destroy(&odp->pieces);
-	ib_umem_odp_release(odp->umem);
+	struct qhca_ib_odp *odp = container_of(ref, struct qhca_ib_odp, ref);
+
+	mmdrop(odp->mm);
+	qhca_ib_pager_put(odp->pager);
 	kfree(odp);
+}
+
+/**
+ * qhca_ib_odp_put - let go of a region
+ * @odp: the region
+ *
+ * Context: process.
+ */
+void qhca_ib_odp_put(struct qhca_ib_odp *odp)
+{
+	kref_put(&odp->ref, qhca_ib_odp_free);
+}
+
+/**
+ * qhca_ib_odp_hold - tell the device of no more pages while the region is destroyed
+ * @odp: the region
+ * @hold: it begins; false: the region was not destroyed
+ *
+ * The device may give the key to another region as soon as it is free.
+ *
+ * Context: process; waits for no memory.
+ */
+void qhca_ib_odp_hold(struct qhca_ib_odp *odp, bool hold)
+{
+	mutex_lock(&odp->grow);
+	mutex_lock(&odp->lock);
+	odp->ended = hold;
+	mutex_unlock(&odp->lock);
+	mutex_unlock(&odp->grow);
+}
+
+/**
+ * qhca_ib_odp_end - undo qhca_ib_odp_alloc()
+ * @odp: the region, which the device does not know any more
+ *
+ * The caller lets go of the region. Requests for its pages may hold it for ever, but touch the
+ * device no more.
+ *
+ * Context: process; waits for no memory.
+ */
+void qhca_ib_odp_end(struct qhca_ib_odp *odp)
+{
+	struct ib_umem_odp *piece;
+	unsigned long i;
+
+	qhca_ib_odp_hold(odp, true);
+	mutex_lock(&odp->lock);
+	xa_for_each(&odp->pieces, i, piece)
+		qhca_ib_odp_drop_piece(odp, piece);
+	ib_umem_odp_release(odp->umem);
+	mutex_unlock(&odp->lock);
+	/* Notifiers queued it, and there are none any more. */
+	cancel_work_sync(&odp->trim);
+	xa_destroy(&odp->pieces);
+	qhca_ib_uncharge_all(odp->dev, &odp->charge);
 }

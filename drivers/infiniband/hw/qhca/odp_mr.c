@@ -1,197 +1,66 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * qhca_ib.ko: on-demand paging: regions and their page faults. The device sends an event when a QP
- * needs a page. Then it is asked which pages the QP needs, they are provided, and the QP goes on.
- */
-#include <linux/delay.h>
-#include <linux/mm.h>
-#include <linux/sched/mm.h>
-
+/* qhca_ib.ko: on-demand paging: verbs. */
 #include "odp.h"
 
-/* While memory is short, a page is tried again for so long, and so often, before it is denied. */
-#define QHCA_IB_ODP_PATIENCE	(2 * HZ)
-#define QHCA_IB_ODP_RETRIES	9
-/* Times to look for page faults of a QP for one event; the device sends one for what is left. */
-#define QHCA_IB_ODP_ROUNDS	4
+/* How much a request for advice is about at most, so that one that is given up ends soon. */
+#define QHCA_IB_ADVICE_STEP	(8ul << 20)
 
-/* Address behind the last page of the region. */
-static u64 qhca_ib_odp_end(const struct qhca_ib_odp *odp)
-{
-	return odp->umem->is_implicit_odp ? TASK_SIZE_MAX : ib_umem_end(odp->umem);
-}
-
-static bool qhca_ib_odp_in_range(const struct qhca_ib_odp *odp, u64 va, u64 end)
-{
-	return va < end && va >= qhca_ib_odp_base(odp) && end <= qhca_ib_odp_end(odp);
-}
-
-/* ---- page faults ---- */
-
-static struct qhca_ib_odp *qhca_ib_odp_get(struct qhca_ib_dev *dev, u32 key)
+/**
+ * qhca_ib_odp_get - hold a region
+ * @dev: the HCA
+ * @key: its key
+ *
+ * Context: process.
+ * Return: the region, or NULL if there is none.
+ */
+struct qhca_ib_odp *qhca_ib_odp_get(struct qhca_ib_dev *dev, u32 key)
 {
 	struct qhca_ib_odp *odp;
 
+	/* While a region is listed, it holds itself. */
 	xa_lock_irq(&dev->odps);
 	odp = xa_load(&dev->odps, key >> 8);
-	if (odp && (odp->key != key || !refcount_inc_not_zero(&odp->users)))
+	if (odp && odp->key != key)
 		odp = NULL;
+	if (odp)
+		kref_get(&odp->ref);
 	xa_unlock_irq(&dev->odps);
 	return odp;
 }
 
-static void qhca_ib_odp_put(struct qhca_ib_odp *odp)
+/* ---- regions ---- */
+
+/* QPs whose faults are about the region that has gone try again, and find out. */
+static void qhca_ib_odp_answer(struct qhca_ib_dev *dev)
 {
-	if (refcount_dec_and_test(&odp->users))
-		complete(&odp->idle);
-}
+	struct qhca_ib_qp *qp;
+	unsigned long qpn;
 
-/*
- * Provide the pages of a fault, at least the first. Those behind it need not exist. A packet can
- * need pages of two pieces, and its sender need not try more than twice.
- */
-static int qhca_ib_odp_pages(struct qhca_ib_odp *odp, u64 va, u64 end, bool write,
-			     struct qhca_pages *pages)
-{
-	ssize_t ret = qhca_ib_odp_provide(odp, va, end, write, true, pages);
-
-	if (ret < 0)
-		return qhca_ib_odp_provide(odp, va, va + 1, write, true, pages);
-	if (va + ret < end)
-		qhca_ib_odp_provide(odp, va + ret, end, write, true, pages);
-	return 0;
-}
-
-/* Whether the process has memory at @va, whose pages a device can have. */
-static bool qhca_ib_odp_is_mapped(const struct qhca_ib_odp *odp, u64 va)
-{
-	struct mm_struct *mm = odp->umem->umem.owning_mm;
-	struct vm_area_struct *vma;
-	bool ret;
-
-	if (!mmget_not_zero(mm))
-		return false;
-	mmap_read_lock(mm);
-	vma = vma_lookup(mm, va);
-	ret = vma && (vma->vm_flags & (VM_READ | VM_IO | VM_PFNMAP)) == VM_READ;
-	mmap_read_unlock(mm);
-	mmput(mm);
-	return ret;
-}
-
-/*
- * Whether a page may be had later. The memory management says EFAULT also if there is no memory for
- * the page, and EBUSY if it was taken away all the time.
- */
-static bool qhca_ib_odp_is_short(const struct qhca_ib_odp *odp, u64 va, int err)
-{
-	return err == -ENOMEM || err == -EBUSY ||
-	       (err == -EFAULT && qhca_ib_odp_is_mapped(odp, va));
-}
-
-/* Nothing that the device says is trusted. Returns -EAGAIN if memory is short. */
-static int qhca_ib_odp_serve(struct qhca_ib_odp *odp, const struct qhca_page_fault *fault,
-			     struct qhca_pages *pages)
-{
-	unsigned int shift = odp->umem->page_shift;
-	u64 num = clamp_t(u64, le64_to_cpu(fault->num), 1, QHCA_TABLE_ENTRIES);
-	u64 first = le64_to_cpu(fault->first);
-	u64 va = qhca_ib_odp_base(odp) + (first << shift);
-	int ret;
-
-	if (first > U64_MAX >> (shift + 1) || !qhca_ib_odp_in_range(odp, va, va + BIT(shift)))
-		return -EFAULT;
-	ret = qhca_ib_odp_pages(odp, va, min(va + (num << shift), qhca_ib_odp_end(odp)),
-				fault->write, pages);
-	if (ret < 0 && qhca_ib_odp_is_short(odp, va, ret))
-		return -EAGAIN;
-	return ret < 0 ? ret : 0;
-}
-
-/* Without a region the QP tries again, and finds out. */
-static int qhca_ib_odp_try(struct qhca_ib_dev *dev, const struct qhca_page_fault *fault,
-			   struct qhca_pages *pages)
-{
-	struct qhca_ib_odp *odp = qhca_ib_odp_get(dev, le32_to_cpu(fault->key));
-	int ret = 0;
-
-	if (odp) {
-		ret = qhca_ib_odp_serve(odp, fault, pages);
-		qhca_ib_odp_put(odp);
-	}
-	return ret;
-}
-
-/*
- * To deny a page ends the connection. So if there is no memory, or somebody else takes the page
- * away again and again, try for a while. The region may be released between two tries.
- */
-static int qhca_ib_odp_insist(struct qhca_ib_dev *dev, const struct qhca_page_fault *fault,
-			      struct qhca_pages *pages)
-{
-	unsigned long end = jiffies + QHCA_IB_ODP_PATIENCE;
-	unsigned int i;
-	int ret;
-
-	for (i = 0; ; i++) {
-		ret = qhca_ib_odp_try(dev, fault, pages);
-		if (ret != -EAGAIN || i == QHCA_IB_ODP_RETRIES || time_after(jiffies, end))
-			return ret;
-		msleep(1 << i);
-	}
-}
-
-/* Returns whether the fault has been answered: if not, another has taken its place. */
-static bool qhca_ib_odp_answer(struct qhca_ib_dev *dev, u32 qpn, unsigned int kind,
-			       const struct qhca_page_fault *fault, struct qhca_pages *pages)
-{
-	struct qhca_cmd cmd = {
-		.opcode = cpu_to_le16(QHCA_CMD_RESUME_QP),
-		.resume_qp.qpn = cpu_to_le32(qpn),
-		.resume_qp.sn = fault->sn,
-		.resume_qp.kind = kind,
-	};
-
-	cmd.resume_qp.deny = qhca_ib_odp_insist(dev, fault, pages) != 0;
-	return !qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
+	xa_lock_irq(&dev->qps);
+	xa_for_each(&dev->qps, qpn, qp)
+		qhca_ib_faults_check(qp->faults);
+	xa_unlock_irq(&dev->qps);
 }
 
 /**
- * qhca_ib_odp_faults - serve the page faults of a QP
- * @dev: the HCA
- * @qpn: its number in the device
+ * qhca_ib_odp_going - tell the device of no more pages while a region is destroyed
+ * @mr: the region, which may be of any type
+ * @going: it begins; false: the region was not destroyed
  *
- * Context: process; waits for the memory of processes.
+ * Context: process; waits for no memory.
  */
-void qhca_ib_odp_faults(struct qhca_ib_dev *dev, u32 qpn)
+void qhca_ib_odp_going(struct qhca_ib_mr *mr, bool going)
 {
-	struct qhca_page_faults faults;
-	unsigned int i, round, open = 1;
-	struct qhca_pages *pages;
-
-	pages = kmalloc(sizeof(*pages), GFP_KERNEL);
-	/* The device reports the fault again. */
-	if (!pages)
-		return;
-	for (round = 0; open && round < QHCA_IB_ODP_ROUNDS; round++) {
-		if (qhca_ib_query(dev, QHCA_CMD_QUERY_PAGE_FAULTS, qpn, &faults, sizeof(faults)))
-			break;
-		for (i = 0, open = 0; i < QHCA_PAGE_KINDS; i++)
-			if (faults.fault[i].open)
-				open += qhca_ib_odp_answer(dev, qpn, i, &faults.fault[i], pages) ?
-					0 : 1;
-	}
-	kfree(pages);
+	if (mr->odp)
+		qhca_ib_odp_hold(mr->odp, going);
 }
-
-/* ---- verbs ---- */
 
 /**
  * qhca_ib_odp_release - let go of the memory of a region that the device does not know any more
  * @dev: the HCA
  * @mr: the region, which may be of any type
  *
- * Context: process; waits for page faults that are being served.
+ * Context: process; waits for no memory.
  */
 void qhca_ib_odp_release(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
 {
@@ -199,28 +68,29 @@ void qhca_ib_odp_release(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
 
 	if (!odp)
 		return;
-	xa_erase_irq(&dev->odps, odp->key >> 8);
+	/* The device may have given the number to another region since. */
+	xa_cmpxchg_irq(&dev->odps, odp->key >> 8, odp, NULL, 0);
+	qhca_ib_odp_end(odp);
+	if (kref_read(&odp->ref) > 1)
+		qhca_ib_odp_answer(dev);
 	qhca_ib_odp_put(odp);
-	wait_for_completion(&odp->idle);
-	qhca_ib_odp_free(odp);
 }
 
 /* Create the region in the device, and make its faults known. */
 static struct ib_mr *qhca_ib_odp_create(struct ib_pd *ibpd, struct qhca_ib_odp *odp, u64 iova,
 					int access)
 {
-	bool implicit = odp->umem->is_implicit_odp;
 	struct qhca_cmd cmd = {
 		.reg_mr.type = QHCA_MR_ODP,
-		.reg_mr.buf.block_shift = odp->umem->page_shift,
-		.reg_mr.length = cpu_to_le64(implicit ? TASK_SIZE_MAX : odp->umem->umem.length),
+		.reg_mr.buf.block_shift = PAGE_SHIFT,
+		.reg_mr.length = cpu_to_le64(odp->implicit ? odp->end : odp->umem->umem.length),
 		.reg_mr.iova = cpu_to_le64(access & IB_ZERO_BASED ? 0 : iova),
 	};
 	struct qhca_ib_dev *dev = odp->dev;
 	struct ib_mr *ibmr;
 	int ret;
 
-	if (!implicit)
+	if (!odp->implicit)
 		cmd.reg_mr.offset = cpu_to_le32(ib_umem_offset(&odp->umem->umem));
 	ibmr = qhca_ib_mr_new(ibpd, &cmd, access);
 	if (IS_ERR(ibmr))
@@ -251,6 +121,7 @@ static struct ib_mr *qhca_ib_odp_create(struct ib_pd *ibpd, struct qhca_ib_odp *
 struct ib_mr *qhca_ib_odp_reg(struct ib_pd *ibpd, u64 start, u64 length, u64 iova, int access)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
+	struct qhca_ib_pager *pager;
 	struct qhca_ib_odp *odp;
 	struct ib_mr *ibmr;
 
@@ -258,13 +129,107 @@ struct ib_mr *qhca_ib_odp_reg(struct ib_pd *ibpd, u64 start, u64 length, u64 iov
 				!length || length > dev->limits->max_mr_size)
 		return ERR_PTR(qhca_ib_refuse(dev, -EINVAL, "ODP: %llu bytes at %#llx", length,
 					      iova));
-	odp = qhca_ib_odp_alloc(dev, start, length, access);
-	if (IS_ERR(odp))
+	/* A kernel consumer, such as RDS, registers memory of the process that calls it. */
+	pager = qhca_ib_pager_get(dev, ibpd->uobject ? to_qctx(ibpd->uobject->context) : NULL);
+	if (IS_ERR(pager))
+		return ERR_CAST(pager);
+	odp = qhca_ib_odp_alloc(dev, pager, start, length, access);
+	if (IS_ERR(odp)) {
+		qhca_ib_pager_put(pager);
 		return ERR_CAST(odp);
+	}
 	ibmr = qhca_ib_odp_create(ibpd, odp, iova, access);
-	if (IS_ERR(ibmr))
-		qhca_ib_odp_free(odp);
+	if (IS_ERR(ibmr)) {
+		qhca_ib_odp_end(odp);
+		qhca_ib_odp_put(odp);
+	}
 	return ibmr;
+}
+
+/* ---- advice ---- */
+
+/**
+ * struct qhca_ib_advice - a request for pages that a caller of advise_mr waits for
+ * @pages: the pages
+ * @ref: the caller has one, and the request
+ * @done: it is done
+ * @err: how
+ */
+struct qhca_ib_advice {
+	struct qhca_ib_pages pages;
+	struct kref ref;
+	struct completion done;
+	int err;
+};
+
+static void qhca_ib_advice_release(struct kref *ref)
+{
+	struct qhca_ib_advice *advice = container_of(ref, struct qhca_ib_advice, ref);
+
+	qhca_ib_pages_exit(&advice->pages);
+	kfree(advice);
+}
+
+static void qhca_ib_advice_done(struct qhca_ib_pages *pages, int err)
+{
+	struct qhca_ib_advice *advice = container_of(pages, struct qhca_ib_advice, pages);
+
+	advice->err = err;
+	complete(&advice->done);
+	kref_put(&advice->ref, qhca_ib_advice_release);
+}
+
+static struct qhca_ib_advice *qhca_ib_advice_new(struct qhca_ib_odp *odp, u64 va, u64 end,
+						 bool write, bool fault)
+{
+	struct qhca_ib_advice *advice = kzalloc_obj(*advice, GFP_KERNEL_ACCOUNT);
+
+	if (!advice)
+		return NULL;
+	if (!qhca_ib_pages_init(&advice->pages, odp)) {
+		kfree(advice);
+		return NULL;
+	}
+	advice->pages.va = va;
+	advice->pages.end = end;
+	advice->pages.write = write;
+	advice->pages.fault = fault;
+	advice->pages.all = true;
+	advice->pages.done = qhca_ib_advice_done;
+	/* One for the caller, one for the request. */
+	kref_init(&advice->ref);
+	kref_get(&advice->ref);
+	init_completion(&advice->done);
+	return advice;
+}
+
+/* The core removes a device only when no call is under way, and pages may never come. */
+static int qhca_ib_advice_wait(struct qhca_ib_dev *dev, struct qhca_ib_advice *advice)
+{
+	long left = 0;
+
+	while (!left) {
+		if (READ_ONCE(dev->leaving))
+			return -EIO;
+		left = wait_for_completion_interruptible_timeout(&advice->done, HZ / 10);
+	}
+	return left < 0 ? -EINTR : advice->err;
+}
+
+static int qhca_ib_advice_get(struct qhca_ib_dev *dev, struct qhca_ib_odp *odp, u64 va, u64 end,
+			      bool write, bool fault)
+{
+	struct qhca_ib_advice *advice = qhca_ib_advice_new(odp, va, end, write, fault);
+	int ret;
+
+	if (!advice)
+		return -ENOMEM;
+	qhca_ib_pages_ask(&advice->pages);
+	ret = qhca_ib_advice_wait(dev, advice);
+	if (ret && qhca_ib_pages_drop(&advice->pages))
+		kref_put(&advice->ref, qhca_ib_advice_release);
+	kref_put(&advice->ref, qhca_ib_advice_release);
+	return ret;
 }
 
 /* The range of an SGE in the user's memory, or a negative errno if it is not in the region. */
@@ -272,27 +237,10 @@ static int qhca_ib_odp_range(const struct qhca_ib_odp *odp, const struct ib_sge 
 			     u64 *end)
 {
 	*va = sge->addr;
-	if (!odp->umem->is_implicit_odp)
-		*va += odp->umem->umem.address - odp->iova;
+	if (!odp->implicit)
+		*va += odp->start - odp->iova;
 	*end = *va + sge->length;
 	return qhca_ib_odp_in_range(odp, *va, *end) ? 0 : -EFAULT;
-}
-
-static int qhca_ib_odp_prefetch(struct qhca_ib_odp *odp, const struct ib_sge *sge, bool write,
-				bool fault, struct qhca_pages *pages)
-{
-	u64 va, end;
-	ssize_t ret;
-
-	ret = qhca_ib_odp_range(odp, sge, &va, &end);
-	while (!ret && va < end) {
-		ret = qhca_ib_odp_provide(odp, va, end, write, fault, pages);
-		if (ret <= 0)
-			break;
-		va = ALIGN_DOWN(va, BIT(odp->umem->page_shift)) + ret;
-		ret = signal_pending(current) ? -EINTR : 0;
-	}
-	return ret;
 }
 
 /* Whether the SGE names a region of @ibpd, and only what is in it. */
@@ -309,15 +257,20 @@ static int qhca_ib_odp_check(struct ib_pd *ibpd, const struct ib_sge *sge)
 	return ret;
 }
 
-static int qhca_ib_odp_advise(struct ib_pd *ibpd, const struct ib_sge *sge, bool write, bool fault,
-			      struct qhca_pages *pages)
+static int qhca_ib_odp_advise(struct ib_pd *ibpd, const struct ib_sge *sge, bool write, bool fault)
 {
-	struct qhca_ib_odp *odp = qhca_ib_odp_get(to_qdev(ibpd->device), sge->lkey);
+	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
+	struct qhca_ib_odp *odp = qhca_ib_odp_get(dev, sge->lkey);
+	u64 va, next, end;
 	int ret;
 
 	if (!odp)
 		return -EINVAL;
-	ret = qhca_ib_odp_prefetch(odp, sge, write, fault, pages);
+	ret = qhca_ib_odp_range(odp, sge, &va, &end);
+	for (; !ret && va < end; va = next) {
+		next = min(end, ALIGN_DOWN(va, QHCA_IB_ADVICE_STEP) + QHCA_IB_ADVICE_STEP);
+		ret = qhca_ib_advice_get(dev, odp, va, next, write, fault);
+	}
 	qhca_ib_odp_put(odp);
 	return ret;
 }
@@ -340,7 +293,6 @@ int qhca_ib_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice
 {
 	bool write = advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
 	bool fault = advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
-	struct qhca_pages *pages;
 	int ret = 0;
 	u32 i;
 
@@ -350,11 +302,7 @@ int qhca_ib_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice
 		ret = qhca_ib_odp_check(ibpd, &sge[i]);
 	if (ret)
 		return ret;
-	pages = kmalloc(sizeof(*pages), GFP_KERNEL);
-	if (!pages)
-		return -ENOMEM;
 	for (i = 0; !ret && i < num_sge; i++)
-		ret = qhca_ib_odp_advise(ibpd, &sge[i], write, fault, pages);
-	kfree(pages);
+		ret = qhca_ib_odp_advise(ibpd, &sge[i], write, fault);
 	return flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH || ret == -EINTR ? ret : 0;
 }

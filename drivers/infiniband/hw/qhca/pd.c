@@ -19,7 +19,7 @@ static int qhca_ib_do_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	struct qhca_ib_pd *pd = to_qpd(ibpd);
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0);
+	ret = ib_is_udata_in_empty(udata);
 	if (ret)
 		return ret;
 
@@ -28,7 +28,7 @@ static int qhca_ib_do_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 		return ret;
 
 	resp.pdn = pd->pdn;
-	ret = qhca_ib_udata_out(udata, &resp, sizeof(resp));
+	ret = ib_respond_udata(udata, resp);
 	if (ret)
 		qhca_cmd_destroy(dev->core, QHCA_CMD_DEALLOC_PD, pd->pdn);
 	return ret;
@@ -67,7 +67,7 @@ static int qhca_ib_do_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 	struct qhca_ib_xrcd *xrcd = to_qxrcd(ibxrcd);
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0);
+	ret = ib_no_udata_io(udata);
 	if (ret)
 		return ret;
 	xrcd->kernel = !udata;

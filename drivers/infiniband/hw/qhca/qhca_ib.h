@@ -38,7 +38,8 @@
  * @ndev: its Ethernet port
  * @max_mtu: largest path MTU, an enum ib_mtu
  * @wq: ordered, so that events of a QP stay in order
- * @odp_wq: serves page faults, for which it waits for memory
+ * @odp_wq: begins with page faults, and ends with empty memory; waits for no memory
+ * @pager: provides pages of regions of kernel consumers; NULL until there is one
  * @qps: QPN to QP, for events; its lock is taken in hard IRQ
  * @srqs: SRQN to SRQ, for events; its lock is taken in hard IRQ
  * @rwqs: receive work queues that have been started, by the number of their QPs
@@ -52,6 +53,7 @@
  *             under which GIDs are added
  * @flush_work: wakes kernel consumers once the device is dead and quiet
  * @announce: port and device events may be dispatched
+ * @leaving: the device is about to be removed, and calls should not wait for memory any more
  * @port_active: the state that the last port event reported
  * @port_speed: the speed of the interface that consumers know, Mb/s; 0: none yet
  * @fatal_told: DEVICE_FATAL has been dispatched
@@ -59,9 +61,12 @@
  * @gid_valid: GIDs that the device has
  * @cqs_lock: protects @kernel_cqs
  * @kernel_cqs: list of struct qhca_ib_cq of kernel consumers
+ * @num_flows: flow rules of QPs
+ * @num_cqs: CQs of verbs, which leave some to the network device
  * @dm_lock: protects @dm_used
  * @dm_used: pages of device memory in use
  * @dm_va: mapping of all device memory
+ * @has_p2pdma: other devices can get at device memory
  * @errs: counts failures of each verb
  */
 struct qhca_ib_dev {
@@ -73,6 +78,7 @@ struct qhca_ib_dev {
 
 	struct workqueue_struct *wq;
 	struct workqueue_struct *odp_wq;
+	struct qhca_ib_pager *pager;
 	struct xarray qps;
 	struct xarray srqs;
 	struct xarray rwqs;
@@ -84,6 +90,7 @@ struct qhca_ib_dev {
 	struct work_struct gid_work;
 	struct work_struct flush_work;
 	bool announce;
+	bool leaving;
 	bool port_active;
 	u32 port_speed;
 	bool fatal_told;
@@ -94,9 +101,13 @@ struct qhca_ib_dev {
 	spinlock_t cqs_lock;	/* @kernel_cqs */
 	struct list_head kernel_cqs;
 
+	atomic_t num_flows;
+	atomic_t num_cqs;
+
 	struct mutex dm_lock;	/* @dm_used */
 	unsigned long *dm_used;
 	void __iomem *dm_va;
+	bool has_p2pdma;
 
 	atomic64_t errs[QHCA_IB_NUM_ERRS];
 };
@@ -110,6 +121,7 @@ struct qhca_ib_dev {
  * @has_shadow: @shadow is in use, or will be
  * @shadow: memory for its doorbells
  * @num_ah: its address handles
+ * @pager: provides pages of its regions with on-demand paging; NULL until there is one
  */
 struct qhca_ib_ucontext {
 	struct ib_ucontext ibucontext;
@@ -119,6 +131,7 @@ struct qhca_ib_ucontext {
 	atomic_t has_shadow;
 	struct qhca_ib_qmem shadow;
 	atomic_t num_ah;
+	struct qhca_ib_pager *pager;
 };
 
 /**
@@ -179,14 +192,14 @@ struct qhca_ib_ah {
  * @access: qp_access_flags as set, including those that the device does not know
  * @xrcd: XRC domain of a QP of type XRC_TGT, NULL for all others
  * @joined: multicast groups it is attached to; the core does not destroy it before it has left all
- * @groups: charge for these groups
+ * @shares: charge for these groups, or for the spread
  * @dying: a destroy is under way; the device may already have given its number to another QP
  * @sq: send queue
  * @rq: receive queue
  * @last_wqe: LAST_WQE_REACHED was reported since RESET; under the lock of struct qhca_ib_dev.qps
  * @events: enum qhca_event of events not yet delivered
  * @event_work: delivers @events
- * @odp_work: serves page faults
+ * @faults: its page faults, or NULL
  */
 struct qhca_ib_qp {
 	struct ib_qp ibqp;
@@ -200,7 +213,7 @@ struct qhca_ib_qp {
 	int access;
 	struct qhca_ib_xrcd *xrcd;
 	struct list_head joined;
-	struct qhca_ib_charge groups;
+	struct qhca_ib_charge shares;
 	bool dying;
 	struct qhca_ib_wq sq;
 	struct qhca_ib_wq rq;
@@ -208,7 +221,7 @@ struct qhca_ib_qp {
 	bool last_wqe;		/* under the lock of struct qhca_ib_dev.qps */
 	DECLARE_KFIFO(events, u8, 16);
 	struct work_struct event_work;
-	struct work_struct odp_work;
+	struct qhca_ib_faults *faults;
 };
 
 static inline struct qhca_ib_dev *to_qdev(struct ib_device *ibdev)
@@ -308,12 +321,10 @@ int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
 		  size_t len);
 int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
 		    struct qhca_ib_pd *pd);
-int qhca_ib_udata_check(struct qhca_ib_dev *dev, struct ib_udata *udata, size_t inlen);
-int qhca_ib_udata_in(struct qhca_ib_dev *dev, struct ib_udata *udata, void *req, size_t inlen);
-int qhca_ib_udata_out(struct ib_udata *udata, const void *resp, size_t len);
 
 /* charge.c */
 int qhca_ib_charge(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u64 used, u64 all);
+int qhca_ib_charge_odp(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u64 pages);
 void qhca_ib_uncharge(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u64 used, u64 all);
 void qhca_ib_uncharge_all(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge);
 
@@ -323,6 +334,8 @@ int qhca_ib_pinned_table(struct qhca_ib_dev *dev, struct qhca_ib_pinned *mem, un
 void qhca_ib_pinned_put(struct qhca_ib_dev *dev, struct qhca_ib_pinned *mem);
 int qhca_ib_qmem_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, u64 addr, u32 len,
 			  u64 min_len);
+int qhca_ib_refuse_attrs(struct qhca_ib_dev *dev, const struct uverbs_attr_bundle *attrs,
+			 const u16 *ids, unsigned int num);
 int qhca_ib_qmem_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, size_t len);
 void qhca_ib_qmem_free_table(struct qhca_ib_qmem *mem);
 void qhca_ib_qmem_put(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem);

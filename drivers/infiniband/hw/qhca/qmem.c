@@ -93,6 +93,28 @@ err:
 }
 
 /**
+ * qhca_ib_refuse_attrs - refuse memory that a user names by attributes of the core
+ * @dev: the HCA
+ * @attrs: the request, or NULL
+ * @ids: attributes for the memory of rings
+ * @num: how many
+ *
+ * The rings of this driver are in its own request, whose form says what is behind them as well.
+ *
+ * Return: 0 or -EOPNOTSUPP.
+ */
+int qhca_ib_refuse_attrs(struct qhca_ib_dev *dev, const struct uverbs_attr_bundle *attrs,
+			 const u16 *ids, unsigned int num)
+{
+	unsigned int i;
+
+	for (i = 0; attrs && i < num; i++)
+		if (uverbs_attr_is_valid(attrs, ids[i]))
+			return qhca_ib_refuse(dev, -EOPNOTSUPP, "ring: attribute %u", ids[i]);
+	return 0;
+}
+
+/**
  * qhca_ib_qmem_get_kernel - allocate a ring
  * @dev: the HCA
  * @mem: initialised here

@@ -91,17 +91,16 @@ static u32 qhca_ib_sq_stride(const struct ib_qp_cap *cap)
 static int qhca_ib_qp_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 			       const struct ib_qp_cap *cap, struct ib_udata *udata)
 {
-	const size_t version_1 = offsetof(struct qhca_create_qp_req, rx_hash_types);
-	struct qhca_create_qp_req req = {};
+	const size_t hash = offsetof(struct qhca_create_qp_req, rx_hash_types);
+	struct qhca_create_qp_req req;
 	struct qhca_ib_user_wq user;
 	int ret;
 
-	ret = qhca_ib_udata_in(dev, udata, &req,
-			       udata->inlen < sizeof(req) ? version_1 : sizeof(req));
+	ret = ib_copy_validate_udata_in(udata, req, reserved);
 	if (ret)
 		return ret;
 	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)) ||
-	    memchr_inv(&req.rx_hash_types, 0, sizeof(req) - version_1))
+	    memchr_inv(&req.rx_hash_types, 0, sizeof(req) - hash))
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: reserved bytes, or a hash");
 
 	user = (struct qhca_ib_user_wq) { req.sq_addr, req.sq_len, req.sq_log_size,
@@ -134,19 +133,22 @@ static int qhca_ib_qp_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 
 static void qhca_ib_qp_put(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
+	qhca_ib_faults_end(qp->faults);
 	qhca_ib_wq_put(dev, &qp->rq);
 	qhca_db_slot_put(dev->core, qp->sq.slot);
 	qhca_ib_wq_put(dev, &qp->sq);
 }
 
-static void qhca_ib_qp_odp_work(struct work_struct *work)
+static int qhca_ib_qp_init_faults(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
-	struct qhca_ib_qp *qp = container_of(work, struct qhca_ib_qp, odp_work);
-
-	qhca_ib_odp_faults(to_qdev(qp->ibqp.device), qp->qpn);
+	if (!qhca_ib_has_odp(dev))
+		return 0;
+	qp->faults = qhca_ib_faults_new(dev);
+	return qp->faults ? 0 : -ENOMEM;
 }
 
-static void qhca_ib_qp_init(struct qhca_ib_qp *qp, const struct ib_qp_init_attr *attr)
+static int qhca_ib_qp_init(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			   const struct ib_qp_init_attr *attr)
 {
 	mutex_init(&qp->mutex);
 	INIT_LIST_HEAD(&qp->joined);
@@ -154,7 +156,6 @@ static void qhca_ib_qp_init(struct qhca_ib_qp *qp, const struct ib_qp_init_attr 
 	spin_lock_init(&qp->rq.lock);
 	INIT_KFIFO(qp->events);
 	INIT_WORK(&qp->event_work, qhca_ib_qp_event_work);
-	INIT_WORK(&qp->odp_work, qhca_ib_qp_odp_work);
 	qp->state = IB_QPS_RESET;
 	qp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->sq.slot = QHCA_NO_SLOT;
@@ -163,6 +164,7 @@ static void qhca_ib_qp_init(struct qhca_ib_qp *qp, const struct ib_qp_init_attr 
 	qp->max_inline = attr->cap.max_inline_data;
 	qp->no_own_mcast = attr->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	qp->xrcd = attr->xrcd ? to_qxrcd(attr->xrcd) : NULL;
+	return qhca_ib_qp_init_faults(dev, qp);
 }
 
 static u8 qhca_ib_qp_flags(const struct qhca_ib_qp *qp)
@@ -226,7 +228,8 @@ static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 	}
 	xa_cmpxchg_irq(&dev->qps, qp->qpn, qp, NULL, 0);
 	cancel_work_sync(&qp->event_work);
-	cancel_work_sync(&qp->odp_work);
+	qhca_ib_faults_end(qp->faults);
+	qp->faults = NULL;
 }
 
 /*
@@ -257,6 +260,7 @@ static int qhca_ib_qp_link(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	int ret;
 
+	qhca_ib_faults_start(qp->faults, qp->qpn);
 	ret = qhca_ib_qp_store(dev, qp);
 	if (ret || !qhca_ib_is_kernel_qp(qp))
 		return ret;
@@ -288,7 +292,22 @@ static int qhca_ib_qp_respond(struct qhca_ib_qp *qp, struct ib_qp_init_attr *att
 	attr->cap.max_send_wr = qp->sq.size;
 	attr->cap.max_recv_wr = qp->rq.size;
 	qp->ibqp.qp_num = attr->qp_type == IB_QPT_GSI ? 1 : qp->qpn;
-	return qhca_ib_udata_out(udata, &resp, sizeof(resp));
+	return udata ? ib_respond_udata(udata, resp) : 0;
+}
+
+static int qhca_ib_qp_check_attrs(struct qhca_ib_dev *dev, struct ib_udata *udata)
+{
+#ifdef QHCA_HAVE_BUF_UMEM
+	static const u16 ids[] = {
+		UVERBS_ATTR_CREATE_QP_BUF_UMEM, UVERBS_ATTR_CREATE_QP_RQ_BUF_UMEM,
+		UVERBS_ATTR_CREATE_QP_SQ_BUF_UMEM,
+	};
+
+	if (udata)
+		return qhca_ib_refuse_attrs(dev, rdma_udata_to_uverbs_attr_bundle(udata), ids,
+					    ARRAY_SIZE(ids));
+#endif
+	return 0;
 }
 
 static int qhca_ib_do_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
@@ -298,6 +317,9 @@ static int qhca_ib_do_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	int ret;
 
+	ret = qhca_ib_qp_check_attrs(dev, udata);
+	if (ret)
+		return ret;
 	if (attr->rwq_ind_tbl)
 		return qhca_ib_rss_create(dev, qp, attr, udata);
 	qhca_ib_trim_cap(attr);
@@ -307,9 +329,10 @@ static int qhca_ib_do_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr
 	if (ret)
 		return ret;
 
-	qhca_ib_qp_init(qp, attr);
-	ret = udata ? qhca_ib_qp_get_user(dev, qp, &attr->cap, udata) :
-		      qhca_ib_qp_get_kernel(dev, qp, &attr->cap);
+	ret = qhca_ib_qp_init(dev, qp, attr);
+	if (!ret)
+		ret = udata ? qhca_ib_qp_get_user(dev, qp, &attr->cap, udata) :
+			      qhca_ib_qp_get_kernel(dev, qp, &attr->cap);
 	if (!ret)
 		ret = qhca_ib_qp_create_hw(dev, qp, attr, qhca_ib_udata_uar(udata));
 	qhca_ib_qmem_free_table(&qp->sq.mem);
@@ -377,14 +400,16 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	int ret;
 
 	if (qp->spread) {
-		qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_SPREAD, qp->spread);
+		qhca_ib_rss_destroy(dev, qp);
 		return 0;
 	}
 	WRITE_ONCE(qp->dying, true);
+	qhca_ib_faults_hold(qp->faults, true);
 	ret = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_QP, qp->qpn,
 			      ibqp->pd ? to_qpd(ibqp->pd) : NULL);
 	if (ret) {
 		WRITE_ONCE(qp->dying, false);
+		qhca_ib_faults_hold(qp->faults, false);
 		return ret;
 	}
 	qhca_ib_qp_unlink(dev, qp);

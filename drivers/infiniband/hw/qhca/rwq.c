@@ -21,13 +21,6 @@ static void qhca_ib_rwq_event_work(struct work_struct *work)
 		rwq->ibwq.event_handler(&event, rwq->ibwq.wq_context);
 }
 
-static void qhca_ib_rwq_odp_work(struct work_struct *work)
-{
-	struct qhca_ib_rwq *rwq = container_of(work, struct qhca_ib_rwq, odp_work);
-
-	qhca_ib_odp_faults(to_qdev(rwq->ibwq.device), rwq->qpn);
-}
-
 /**
  * qhca_ib_rwq_event - deliver an event, or serve a page fault, if the number is that of a WQ
  * @dev: the HCA
@@ -45,7 +38,7 @@ void qhca_ib_rwq_event(struct qhca_ib_dev *dev, u8 type, u32 qpn)
 	xa_lock_irqsave(&dev->rwqs, flags);
 	rwq = xa_load(&dev->rwqs, qpn);
 	if (rwq && type == QHCA_EVENT_PAGE_FAULT)
-		queue_work(dev->odp_wq, &rwq->odp_work);
+		qhca_ib_faults_event(rwq->faults);
 	else if (rwq)
 		queue_work(dev->wq, &rwq->event_work);
 	xa_unlock_irqrestore(&dev->rwqs, flags);
@@ -75,7 +68,7 @@ static int qhca_ib_rwq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rwq
 	struct qhca_ib_user_wq user;
 	int ret;
 
-	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
+	ret = ib_copy_validate_udata_in(udata, req, reserved);
 	if (ret)
 		return ret;
 	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)))
@@ -117,16 +110,21 @@ static int qhca_ib_do_create_wq(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rwq
 
 	mutex_init(&rwq->mutex);
 	INIT_WORK(&rwq->event_work, qhca_ib_rwq_event_work);
-	INIT_WORK(&rwq->odp_work, qhca_ib_rwq_odp_work);
+	if (qhca_ib_has_odp(dev)) {
+		rwq->faults = qhca_ib_faults_new(dev);
+		if (!rwq->faults)
+			return -ENOMEM;
+	}
 	ret = qhca_ib_rwq_get_user(dev, rwq, attr, udata);
 	if (!ret)
 		ret = qhca_ib_rwq_create_hw(dev, rwq, attr, pd, qhca_ib_udata_uar(udata));
 	qhca_ib_qmem_free_table(&rwq->rq.mem);
 	if (ret)
 		goto err_mem;
+	qhca_ib_faults_start(rwq->faults, rwq->qpn);
 	resp.wqn = rwq->qpn;
 	rwq->ibwq.wq_num = rwq->qpn;
-	ret = qhca_ib_udata_out(udata, &resp, sizeof(resp));
+	ret = ib_respond_udata(udata, resp);
 	if (ret)
 		goto err_hw;
 	return 0;
@@ -134,6 +132,7 @@ static int qhca_ib_do_create_wq(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rwq
 err_hw:
 	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_QP, rwq->qpn);
 err_mem:
+	qhca_ib_faults_end(rwq->faults);
 	qhca_ib_qmem_put(dev, &rwq->rq.mem);
 	return ret;
 }
@@ -156,7 +155,7 @@ struct ib_wq *qhca_ib_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *attr,
 	ret = qhca_ib_rwq_check(dev, attr);
 	if (ret)
 		return ERR_PTR(ret);
-	rwq = kzalloc(sizeof(*rwq), GFP_KERNEL);
+	rwq = kzalloc_obj(*rwq, GFP_KERNEL_ACCOUNT);
 	if (!rwq)
 		return ERR_PTR(-ENOMEM);
 	rwq->ibwq.device = pd->device;
@@ -183,10 +182,11 @@ int qhca_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
 	struct qhca_ib_dev *dev = to_qdev(ibwq->device);
 	struct qhca_ib_rwq *rwq = to_qrwq(ibwq);
 
+	qhca_ib_faults_hold(rwq->faults, true);
 	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_QP, rwq->qpn);
 	xa_cmpxchg_irq(&dev->rwqs, rwq->qpn, rwq, NULL, 0);
 	cancel_work_sync(&rwq->event_work);
-	cancel_work_sync(&rwq->odp_work);
+	qhca_ib_faults_end(rwq->faults);
 	qhca_ib_qmem_put(dev, &rwq->rq.mem);
 	kfree(rwq);
 	return 0;
@@ -215,7 +215,7 @@ static int qhca_ib_rwq_set_state(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rw
  */
 static int qhca_ib_rwq_start(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rwq)
 {
-	int ret = xa_err(xa_store_irq(&dev->rwqs, rwq->qpn, rwq, GFP_KERNEL));
+	int ret = xa_err(xa_store_irq(&dev->rwqs, rwq->qpn, rwq, GFP_KERNEL_ACCOUNT));
 
 	if (!ret)
 		ret = qhca_ib_rwq_set_state(dev, rwq, QHCA_QPS_INIT);
@@ -287,7 +287,7 @@ int qhca_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask,
 
 	if (mask & ~(IB_WQ_STATE | IB_WQ_CUR_STATE))
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "modify WQ: mask %#x", mask);
-	ret = qhca_ib_udata_check(dev, udata, 0);
+	ret = ib_no_udata_io(udata);
 	if (ret)
 		return ret;
 	mutex_lock(&rwq->mutex);
@@ -316,7 +316,7 @@ int qhca_ib_create_rwq_ind_table(struct ib_rwq_ind_table *ibtable,
 	unsigned int i;
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0);
+	ret = ib_no_udata_io(udata);
 	if (ret)
 		return ret;
 	if (attr->log_ind_tbl_size > QHCA_SPREAD_LOG_MAX)
@@ -364,7 +364,7 @@ int qhca_ib_rss_create(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	    attr->recv_cq || attr->srq || attr->cap.max_send_wr || attr->cap.max_recv_wr)
 		return qhca_ib_refuse(dev, -EINVAL, "QP with a table: type %u, or own queues",
 				      attr->qp_type);
-	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
+	ret = ib_copy_validate_udata_in(udata, req, reserved2);
 	if (ret)
 		return ret;
 	if (memchr_inv(&req, 0, offsetof(struct qhca_create_qp_req, rx_hash_types)) ||
@@ -375,15 +375,35 @@ int qhca_ib_rss_create(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	memcpy(in.qpn, table->qpn, sizeof(in.qpn));
 	mutex_init(&qp->mutex);
 	qp->state = IB_QPS_RESET;
-	ret = qhca_cmd_exec(dev->core, &cmd, &mbox, &qp->spread);
+	ret = qhca_ib_charge(dev, &qp->shares, 1, QHCA_SPREAD_MAX);
 	if (ret)
 		return ret;
+	ret = qhca_cmd_exec(dev->core, &cmd, &mbox, &qp->spread);
+	if (ret)
+		goto err_charge;
 	resp.qpn = qp->spread;
 	qp->ibqp.qp_num = qp->spread;
-	ret = qhca_ib_udata_out(udata, &resp, sizeof(resp));
+	ret = ib_respond_udata(udata, resp);
 	if (ret)
-		qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_SPREAD, qp->spread);
+		goto err_spread;
+	return 0;
+
+err_spread:
+	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_SPREAD, qp->spread);
+err_charge:
+	qhca_ib_uncharge_all(dev, &qp->shares);
 	return ret;
+}
+
+/**
+ * qhca_ib_rss_destroy - undo qhca_ib_rss_create()
+ * @dev: the HCA
+ * @qp: the QP
+ */
+void qhca_ib_rss_destroy(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+{
+	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_SPREAD, qp->spread);
+	qhca_ib_uncharge_all(dev, &qp->shares);
 }
 
 /**

@@ -14,7 +14,7 @@
  * @qpn: the number of its QP in the device
  * @rq: its ring
  * @event_work: delivers WQ_FATAL
- * @odp_work: serves page faults
+ * @faults: its page faults, or NULL
  */
 struct qhca_ib_rwq {
 	struct ib_wq ibwq;
@@ -22,7 +22,7 @@ struct qhca_ib_rwq {
 	u32 qpn;
 	struct qhca_ib_wq rq;
 	struct work_struct event_work;
-	struct work_struct odp_work;
+	struct qhca_ib_faults *faults;
 };
 
 /**
@@ -41,12 +41,14 @@ struct qhca_ib_rwq_table {
  * struct qhca_ib_flow - flow rule
  * @ibflow: the verbs object
  * @number: its number in the device
+ * @charge: the charge for a rule of the device
  * @counters: those that it names, or NULL
  * @node: in the list of the counters
  */
 struct qhca_ib_flow {
 	struct ib_flow ibflow;
 	u32 number;
+	struct qhca_ib_charge charge;
 	struct ib_counters *counters;
 	struct list_head node;
 };
@@ -87,6 +89,7 @@ int qhca_ib_create_rwq_ind_table(struct ib_rwq_ind_table *ibtable,
 int qhca_ib_destroy_rwq_ind_table(struct ib_rwq_ind_table *ibtable);
 int qhca_ib_rss_create(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		       const struct ib_qp_init_attr *attr, struct ib_udata *udata);
+void qhca_ib_rss_destroy(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
 int qhca_ib_rss_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		       const struct ib_qp_attr *attr, int mask);
 

@@ -80,7 +80,7 @@ static int qhca_ib_srq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq
 	struct qhca_create_srq_req req;
 	int ret;
 
-	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
+	ret = ib_copy_validate_udata_in(udata, req, reserved);
 	if (ret)
 		return ret;
 	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)))
@@ -168,7 +168,7 @@ static int qhca_ib_srq_publish(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	attr->max_wr = srq->size;
 	if (srq->cq)
 		srq->ibsrq.ext.xrc.srq_num = srq->srqn;
-	ret = qhca_ib_udata_out(udata, &resp, sizeof(resp));
+	ret = udata ? ib_respond_udata(udata, resp) : 0;
 	if (ret)
 		goto err_unlink;
 	return 0;
@@ -190,6 +190,17 @@ static int qhca_ib_srq_check_type(struct qhca_ib_dev *dev, const struct ib_srq_i
 	return 0;
 }
 
+static int qhca_ib_srq_check_attrs(struct qhca_ib_dev *dev, struct ib_udata *udata)
+{
+#ifdef QHCA_HAVE_SRQ_UMEM
+	static const u16 id = UVERBS_ATTR_CREATE_SRQ_BUF_UMEM;
+
+	if (udata)
+		return qhca_ib_refuse_attrs(dev, rdma_udata_to_uverbs_attr_bundle(udata), &id, 1);
+#endif
+	return 0;
+}
+
 static int qhca_ib_do_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
 				 struct ib_udata *udata)
 {
@@ -199,6 +210,8 @@ static int qhca_ib_do_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *
 	int ret;
 
 	ret = qhca_ib_srq_check_type(dev, init_attr);
+	if (!ret)
+		ret = qhca_ib_srq_check_attrs(dev, udata);
 	if (ret)
 		return ret;
 	if (!attr->max_wr || attr->max_wr > BIT(dev->limits->max_srq_wr_log) ||

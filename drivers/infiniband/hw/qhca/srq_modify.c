@@ -41,7 +41,7 @@ static int qhca_ib_srq_resize_user(struct qhca_ib_dev *dev, struct qhca_ib_srq *
 	struct qhca_table table;
 	int ret;
 
-	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
+	ret = ib_copy_validate_udata_in(udata, req, log_size);
 	if (!ret)
 		ret = qhca_ib_srq_check_size(dev, attr->max_wr, req.log_size);
 	if (ret)
@@ -202,7 +202,7 @@ static int qhca_ib_do_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
 		return qhca_ib_refuse(dev, -EINVAL, "modify SRQ: mask %#x", mask);
 	if (!(mask & IB_SRQ_MAX_WR)) {
-		ret = qhca_ib_udata_check(dev, udata, 0);
+		ret = ib_no_udata_io(udata);
 		if (ret)
 			return ret;
 	}

@@ -64,7 +64,7 @@ static int qhca_ib_do_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata 
 	struct qhca_ib_ucontext *ctx = to_qctx(ibctx);
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0);
+	ret = ib_is_udata_in_empty(udata);
 	if (ret)
 		return ret;
 
@@ -82,7 +82,7 @@ static int qhca_ib_do_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata 
 	if (ret)
 		goto err;
 	qhca_ib_ucontext_resp(dev, ctx, &resp);
-	ret = qhca_ib_udata_out(udata, &resp, sizeof(resp));
+	ret = ib_respond_udata(udata, resp);
 	if (ret)
 		goto err;
 	return 0;
@@ -197,6 +197,7 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx)
 	qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
 	qhca_ib_shadow_destroy(dev, to_qctx(ibctx));
 	qhca_ib_remove_pages(to_qctx(ibctx));
+	qhca_ib_pager_put(to_qctx(ibctx)->pager);
 }
 
 /**

@@ -255,7 +255,6 @@ void qhca_chan_enable(struct qhca_chan *chan)
 {
 	struct net_device *netdev = chan->nic->netdev;
 
-	netdev_tx_reset_queue(netdev_get_tx_queue(netdev, chan->index));
 	netif_napi_set_irq(&chan->napi, qhca_comp_irq(chan->nic->dev, chan->tx.cq.core.vector));
 	napi_enable(&chan->napi);
 	netif_queue_set_napi(netdev, chan->index, NETDEV_QUEUE_TYPE_TX, &chan->napi);

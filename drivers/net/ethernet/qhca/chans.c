@@ -123,7 +123,7 @@ static void qhca_chans_go(struct qhca_chans *chans)
 	struct qhca_nic *nic = chans->nic;
 	unsigned int i;
 
-	nic->chans = chans;
+	rcu_assign_pointer(nic->chans, chans);
 	for (i = 0; i < chans->num; i++)
 		qhca_chan_enable(chans->chan[i]);
 }
@@ -138,9 +138,25 @@ static void qhca_chans_silence(struct qhca_chans *chans)
 	for (i = 0; i < chans->num; i++)
 		qhca_chan_disable(chans->chan[i]);
 	netif_tx_disable(nic->netdev);
-	nic->chans = NULL;
+	RCU_INIT_POINTER(nic->chans, NULL);
 	/* qhca_eth_poll() may still run for a moment after napi_complete_done(). */
 	synchronize_net();
+	/*
+	 * Forget what they had in flight. The watchdog also looks at queues without a channel, and
+	 * would take one that waits for that for a hung one.
+	 */
+	for (i = 0; i < chans->num; i++)
+		netdev_tx_reset_queue(netdev_get_tx_queue(nic->netdev, i));
+}
+
+/*
+ * Frames may wait. netif_device_attach() would wake only queues that are stopped. Queues without a
+ * channel are woken too, because the watchdog would take them for hung ones; the stack chooses none
+ * of them, and qhca_xmit() drops the frames of those who choose for themselves.
+ */
+static void qhca_chans_wake(struct qhca_nic *nic)
+{
+	netif_tx_wake_all_queues(nic->netdev);
 }
 
 /* Tell the stack how many queues there are. */
@@ -183,8 +199,7 @@ int qhca_chans_start(struct qhca_chans *chans)
 	ret = qhca_port_set(chans->nic, true);
 	if (ret)
 		goto err_silence;
-	/* Frames may wait. netif_device_attach() would wake only queues that are stopped. */
-	netif_tx_wake_all_queues(chans->nic->netdev);
+	qhca_chans_wake(chans->nic);
 	return 0;
 
 err_silence:
@@ -270,9 +285,32 @@ static void qhca_chans_unlist(struct qhca_chans *chans)
 }
 
 /**
+ * qhca_chans_prepare - create what can be missing before others are replaced by these channels
+ * @chans: the channels, new
+ *
+ * Context: process, RTNL.
+ * Return: 0 or a negative errno.
+ */
+int qhca_chans_prepare(struct qhca_chans *chans)
+{
+	return qhca_chans_create_cqs(chans);
+}
+
+/**
+ * qhca_chans_unprepare - undo qhca_chans_prepare()
+ * @chans: the channels, not started
+ *
+ * Context: process, RTNL.
+ */
+void qhca_chans_unprepare(struct qhca_chans *chans)
+{
+	qhca_chans_destroy(chans);
+}
+
+/**
  * qhca_chans_replace - replace the channels without losing frames
  * @old: the channels that are up; stopped afterwards, even on error
- * @new: their successors, not started yet
+ * @new: their successors, prepared; as new on error
  *
  * The port stays on. Meanwhile the stack keeps frames to send, and received frames end up in either
  * the old or the new receive queues.
@@ -285,14 +323,13 @@ int qhca_chans_replace(struct qhca_chans *old, struct qhca_chans *new)
 	struct net_device *netdev = old->nic->netdev;
 	int ret;
 
-	ret = qhca_chans_create_cqs(new);
-	if (ret)
-		goto err;
-	/* Fewer queues: now, because the stack drops what waits for the others. */
+	/* Fewer send queues: now, because the stack drops what waits for the others. */
 	if (new->num < old->num) {
-		ret = qhca_chans_set_num(new);
+		ret = netif_set_real_num_tx_queues(netdev, new->num);
 		if (ret)
 			goto err_new;
+		/* The others have lost their CPUs, and get them back if this fails. */
+		old->nic->xps_num = 0;
 	}
 	qhca_chans_close_tx(old);
 	ret = qhca_chans_create_queues(new, old);
@@ -304,8 +341,11 @@ int qhca_chans_replace(struct qhca_chans *old, struct qhca_chans *new)
 		goto err_queues;
 	qhca_chans_silence(old);
 	qhca_chans_unlist(old);
+	/* Fewer receive queues: now that no frame says it is from the others. This cannot fail. */
+	if (new->num < old->num)
+		qhca_chans_set_num(new);
 	qhca_chans_go(new);
-	netif_tx_wake_all_queues(netdev);
+	qhca_chans_wake(new->nic);
 	qhca_chans_destroy(old);
 	return 0;
 
@@ -313,7 +353,6 @@ err_queues:
 	qhca_rss_off(new->nic);
 err_new:
 	qhca_chans_destroy(new);
-err:
 	qhca_chans_stop(old);
 	return ret;
 }

@@ -205,7 +205,9 @@ struct qhca_tx_stats {
  * struct qhca_rx_stats - statistics of a receive queue since probe(), written by NAPI
  * @packets: frames given to the stack
  * @bytes: their bytes, with the tag that the device removed
- * @errors: frames that the device could not deliver
+ * @multicast: those among them that are addressed to a group
+ * @errors: frames that the device could not deliver, but for those of @over_errors
+ * @over_errors: frames that are larger than their buffers
  * @length_errors: frames of a length that makes no sense
  * @dropped: frames for which there was no memory
  * @csum_ok: frames whose checksums the device vouched for
@@ -215,7 +217,9 @@ struct qhca_tx_stats {
 struct qhca_rx_stats {
 	u64 packets;
 	u64 bytes;
+	u64 multicast;
 	u64 errors;
+	u64 over_errors;
 	u64 length_errors;
 	u64 dropped;
 	u64 csum_ok;
@@ -245,11 +249,19 @@ struct qhca_rss_context {
 	struct qhca_rss rss;
 };
 
+/* Counters of the device that are part of the port's statistics. */
+enum qhca_nic_counter {
+	QHCA_NIC_MISSED,	/* frames without a buffer */
+	QHCA_NIC_LENGTH,	/* frames of a wrong length */
+	QHCA_NIC_NO_ROOM,	/* frames that came while many waited for others */
+	QHCA_NIC_COUNTERS
+};
+
 /**
  * struct qhca_nic - private data of the netdev
  * @netdev: the netdev
  * @dev: the function
- * @chans: the channels while the interface is up, else NULL; changes under RTNL
+ * @chans: the channels while the interface is up, else NULL; changes under RTNL, senders read it
  * @params: settings of @chans, or of the next channels
  * @xps_num: number of channels that XPS was set for
  * @rss_types: what is hashed of received frames, QHCA_RSS_*; under RTNL
@@ -257,8 +269,12 @@ struct qhca_rss_context {
  * @context: further RSS contexts, for rules, by number less 1; under RTNL
  * @ntuple: rules of the administrator's, by location; under RTNL
  * @stats: statistics of each channel that there can be
+ * @counter: the device's counters that are part of the port's statistics, since probe(); written
+ *	     under @port_lock
+ * @counter_base: what they were at probe()
+ * @stats_work: asks the device for them
  * @speed: speed of the port, Mb/s; changes under RTNL
- * @port_lock: serialises SET_PORT and SET_MCAST
+ * @port_lock: serialises SET_PORT, SET_MCAST, and QUERY_COUNTERS
  * @port_on: the port may be on; under @port_lock
  * @rx_mode_work: passes the address filter to the device, which sleeps
  * @restart_work: replaces the queues after a failure
@@ -271,7 +287,7 @@ struct qhca_rss_context {
 struct qhca_nic {
 	struct net_device *netdev;
 	struct qhca_dev *dev;
-	struct qhca_chans *chans;
+	struct qhca_chans __rcu *chans;
 	struct qhca_chan_params params;
 	unsigned int xps_num;
 	u32 rss_types;
@@ -279,8 +295,11 @@ struct qhca_nic {
 	struct qhca_rss_context context[QHCA_RSS_CONTEXTS];
 	struct list_head ntuple;
 	struct qhca_queue_stats stats[QHCA_CHANNELS_MAX];
+	u64 counter[QHCA_NIC_COUNTERS];
+	u64 counter_base[QHCA_NIC_COUNTERS];
+	struct delayed_work stats_work;
 	u32 speed;
-	struct mutex port_lock;		/* SET_PORT and SET_MCAST */
+	struct mutex port_lock;		/* SET_PORT, SET_MCAST, QUERY_COUNTERS */
 	bool port_on;
 	struct work_struct rx_mode_work;
 	struct work_struct restart_work;
@@ -308,6 +327,9 @@ static inline u32 qhca_rss_types(const struct qhca_nic *nic, u32 context)
 
 /* stats.c */
 extern const struct netdev_stat_ops qhca_stat_ops;
+int qhca_stats_init(struct qhca_nic *nic);
+int qhca_stats_fetch(struct qhca_nic *nic, __le64 *counters);
+void qhca_stats_kick(struct qhca_nic *nic);
 void qhca_get_stats64(struct net_device *netdev, struct rtnl_link_stats64 *s);
 int qhca_get_sset_count(struct net_device *netdev, int sset);
 void qhca_get_strings(struct net_device *netdev, u32 sset, u8 *data);
@@ -376,6 +398,8 @@ struct qhca_chans *qhca_chans_alloc(struct qhca_nic *nic, const struct qhca_chan
 void qhca_chans_free(struct qhca_chans *chans);
 int qhca_chans_start(struct qhca_chans *chans);
 void qhca_chans_stop(struct qhca_chans *chans);
+int qhca_chans_prepare(struct qhca_chans *chans);
+void qhca_chans_unprepare(struct qhca_chans *chans);
 int qhca_chans_replace(struct qhca_chans *old, struct qhca_chans *new);
 
 /* eth_cq.c */

@@ -89,15 +89,16 @@ static int qhca_get_per_queue_coalesce(struct net_device *netdev, u32 queue,
 				       struct ethtool_coalesce *c)
 {
 	struct qhca_nic *nic = netdev_priv(netdev);
+	struct qhca_chans *chans = rtnl_dereference(nic->chans);
 	struct qhca_chan *chan;
 	int ret;
 
-	if (queue >= nic->params.channels)
+	if (queue >= (chans ? chans->num : nic->params.channels))
 		return -EINVAL;
 	ret = qhca_get_coalesce(netdev, c, NULL, NULL);
-	if (ret || !nic->chans)
+	if (ret || !chans)
 		return ret;
-	chan = nic->chans->chan[queue];
+	chan = chans->chan[queue];
 	c->tx_coalesce_usecs = READ_ONCE(chan->tx.cq.usecs);
 	c->rx_coalesce_usecs = READ_ONCE(chan->rx.cq.usecs);
 	return 0;

@@ -6,7 +6,6 @@
  * the netdev is detached and has no queues, but keeps its settings. RoCE frames never pass through
  * here: the device filters them out, and qhca_ib uses the netdev only for its addresses.
  */
-#include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
 
 #include "eth.h"
@@ -41,7 +40,7 @@ static int qhca_nic_start(struct qhca_nic *nic)
 
 static void qhca_nic_stop(struct qhca_nic *nic)
 {
-	struct qhca_chans *chans = nic->chans;
+	struct qhca_chans *chans = rtnl_dereference(nic->chans);
 
 	if (!chans)
 		return;
@@ -68,17 +67,18 @@ static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chans *new,
 			    const struct qhca_chan_params *params)
 {
 	struct qhca_chan_params old_params = nic->params;
-	struct qhca_chans *old = nic->chans;
+	struct qhca_chans *old = rtnl_dereference(nic->chans);
 	int ret;
 
+	/* What is scarce comes first: if it fails nothing has changed, and no frame gets lost. */
+	ret = old ? qhca_chans_prepare(new) : 0;
+	if (ret)
+		goto err_free;
 	/* The device must not put a frame into a buffer that is too small for it. */
 	nic->params.mtu = min(old_params.mtu, params->mtu);
 	ret = qhca_port_sync(nic);
-	if (ret) {
-		nic->params = old_params;
-		qhca_chans_free(new);
-		return ret;
-	}
+	if (ret)
+		goto err_prepare;
 	ret = old ? qhca_chans_replace(old, new) : qhca_chans_start(new);
 	if (ret) {
 		nic->params = old_params;
@@ -89,12 +89,18 @@ static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chans *new,
 	if (old)
 		qhca_chans_free(old);
 	nic->params = *params;
-	if (params->mtu <= old_params.mtu)
-		return 0;
-	ret = qhca_port_sync(nic);
+	ret = params->mtu > old_params.mtu ? qhca_port_sync(nic) : 0;
 	/* If this fails the buffers are larger than necessary, which does no harm. */
 	if (ret)
 		nic->params.mtu = old_params.mtu;
+	return ret;
+
+err_prepare:
+	nic->params = old_params;
+	if (old)
+		qhca_chans_unprepare(new);
+err_free:
+	qhca_chans_free(new);
 	return ret;
 }
 
@@ -118,16 +124,24 @@ int qhca_nic_change(struct qhca_nic *nic, const struct qhca_chan_params *params)
 	return new ? qhca_nic_replace(nic, new, params) : -ENOMEM;
 }
 
+/* If there is no room for others beside them, the queues that have failed go first. */
+static int qhca_nic_restart(struct qhca_nic *nic)
+{
+	struct qhca_chan_params params = nic->params;
+
+	if (!qhca_nic_change(nic, &params))
+		return 0;
+	qhca_nic_stop(nic);
+	return qhca_nic_start(nic);
+}
+
 static void qhca_nic_restart_work(struct work_struct *work)
 {
 	struct qhca_nic *nic = container_of(work, struct qhca_nic, restart_work);
-	struct qhca_chan_params params;
 
 	rtnl_lock();
-	params = nic->params;
 	/* A dead device needs no new queues. */
-	if (qhca_nic_is_up(nic) && !qhca_is_dead(nic->dev) &&
-	    qhca_nic_change(nic, &params))
+	if (qhca_nic_is_up(nic) && !qhca_is_dead(nic->dev) && qhca_nic_restart(nic))
 		netdev_err(nic->netdev, "restart failed\n");
 	rtnl_unlock();
 }
@@ -346,11 +360,14 @@ int qhca_netdev_register(struct qhca_dev *dev)
 	qhca_nic_init(dev, netdev);
 	nic = netdev_priv(netdev);
 	ret = qhca_nic_query(nic);
+	if (!ret)
+		ret = qhca_stats_init(nic);
 	if (ret)
 		goto err_free;
 
 	dev->netdev = netdev;
-	qhca_port_update_carrier(nic);
+	/* The operational state follows changes of the carrier, and only those after this. */
+	netif_carrier_off(netdev);
 	ret = register_netdev(netdev);
 	if (ret)
 		goto err_netdev;
@@ -361,6 +378,7 @@ int qhca_netdev_register(struct qhca_dev *dev)
 	return 0;
 
 err_netdev:
+	cancel_delayed_work_sync(&nic->stats_work);
 	dev->netdev = NULL;
 err_free:
 	free_netdev(netdev);
@@ -383,6 +401,7 @@ void qhca_netdev_unregister(struct qhca_dev *dev)
 	cancel_work_sync(&nic->restart_work);
 	cancel_work_sync(&nic->speed_work);
 	cancel_work_sync(&nic->rx_mode_work);
+	cancel_delayed_work_sync(&nic->stats_work);
 	dev->netdev = NULL;
 	free_netdev(netdev);
 }

@@ -204,7 +204,7 @@ static int qhca_ntuple_insert(struct qhca_nic *nic, const struct ethtool_rxnfc *
 	if (rule->fs.flow_type & FLOW_RSS)
 		rule->context = info->rss_context;
 	old = qhca_ntuple_find(nic, info->fs.location);
-	ret = nic->chans ? qhca_ntuple_replace(nic, rule, old) :
+	ret = rcu_access_pointer(nic->chans) ? qhca_ntuple_replace(nic, rule, old) :
 			   qhca_ntuple_flow(nic, &rule->fs, rule->context,
 					    nic->params.channels, &flow);
 	if (ret) {

@@ -100,6 +100,7 @@ static int qhca_port_push(struct qhca_nic *nic)
  */
 int qhca_port_set(struct qhca_nic *nic, bool on)
 {
+	__le64 counters[QHCA_CNT_MAX];
 	int ret;
 
 	mutex_lock(&nic->port_lock);
@@ -107,6 +108,8 @@ int qhca_port_set(struct qhca_nic *nic, bool on)
 	ret = qhca_port_push(nic);
 	if (ret)
 		nic->port_on = false;
+	if (!nic->port_on)
+		qhca_stats_fetch(nic, counters);
 	mutex_unlock(&nic->port_lock);
 	return ret;
 }

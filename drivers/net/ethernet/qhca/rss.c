@@ -152,7 +152,7 @@ void qhca_rss_off(struct qhca_nic *nic)
 /* Change key, table and types of a device that may be down. */
 static int qhca_rss_change(struct qhca_nic *nic, u32 types, const struct qhca_rss *rss)
 {
-	int ret = nic->chans ? qhca_rss_set(nic, 0, types, rss) : 0;
+	int ret = rcu_access_pointer(nic->chans) ? qhca_rss_set(nic, 0, types, rss) : 0;
 
 	if (ret)
 		return ret;
@@ -269,8 +269,10 @@ int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
 static int qhca_rss_change_context(struct qhca_nic *nic, u32 number,
 				   const struct qhca_rss_context *next)
 {
-	int ret = nic->chans ? qhca_rss_set(nic, number, next->types, &next->rss) : 0;
+	int ret = 0;
 
+	if (rcu_access_pointer(nic->chans))
+		ret = qhca_rss_set(nic, number, next->types, &next->rss);
 	if (!ret)
 		nic->context[number - 1] = *next;
 	return ret;

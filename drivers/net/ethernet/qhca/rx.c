@@ -80,6 +80,7 @@ bool qhca_rxq_fill(struct qhca_chan *chan)
 	    (rx->pi != rx->rung && rx->pi - rx->ci < BIT(rx->log_size))) {
 		rx->rung = rx->pi;
 		qhca_ring_slot(chan->nic->dev, rx->slot, QHCA_DB_ETH, qhca_db(rx->number, rx->pi));
+		qhca_stats_kick(chan->nic);
 	}
 	return rx->rung - rx->ci >= rx->frags;
 }
@@ -153,6 +154,7 @@ static void qhca_rx_deliver(struct qhca_chan *chan, struct sk_buff *skb,
 	qhca_rx_stamp(chan, skb, cqe);
 	skb_record_rx_queue(skb, chan->index);
 	skb->protocol = eth_type_trans(skb, netdev);
+	qhca_stat_add(&chan->stats->rx.multicast, skb->pkt_type == PACKET_MULTICAST);
 	if (netdev->features & NETIF_F_RXCSUM && flags & QHCA_CQE_CSUM_OK) {
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
 		qhca_stat_add(&chan->stats->rx.csum_ok, 1);
@@ -172,6 +174,20 @@ static bool qhca_rx_len_ok(const struct qhca_rxq *rx, u32 len, u32 used)
 	       DIV_ROUND_UP(len, rx->room) == used;
 }
 
+static void qhca_rx_count_bad(struct qhca_rx_stats *stats, u8 status)
+{
+	switch (status) {
+	case QHCA_WC_SUCCESS:
+		qhca_stat_add(&stats->length_errors, 1);
+		break;
+	case QHCA_WC_LOC_LEN_ERR:
+		qhca_stat_add(&stats->over_errors, 1);
+		break;
+	default:
+		qhca_stat_add(&stats->errors, 1);
+	}
+}
+
 /* Handle the completion of the next @used buffers. */
 static void qhca_rx_one(struct qhca_chan *chan, const struct qhca_cqe *cqe, u32 used)
 {
@@ -183,7 +199,7 @@ static void qhca_rx_one(struct qhca_chan *chan, const struct qhca_cqe *cqe, u32 
 
 	if (cqe->status != QHCA_WC_SUCCESS || !qhca_rx_len_ok(rx, len, used)) {
 		qhca_rx_skip(rx, last);
-		qhca_stat_add(cqe->status ? &stats->errors : &stats->length_errors, 1);
+		qhca_rx_count_bad(stats, cqe->status);
 		return;
 	}
 	skb = qhca_rx_build_skb(chan, len, last);

@@ -7,6 +7,100 @@
 
 #include "eth.h"
 
+static const enum qhca_counter qhca_nic_counters[] = {
+	[QHCA_NIC_MISSED] = QHCA_CNT_ETH_RX_NO_BUF,
+	[QHCA_NIC_LENGTH] = QHCA_CNT_RX_LENGTH,
+	[QHCA_NIC_NO_ROOM] = QHCA_CNT_RX_NO_ROOM,
+};
+
+/* How old the device's part of the statistics may be. */
+#define QHCA_STATS_DELAY	HZ
+
+/**
+ * qhca_stats_fetch - ask the device for its counters
+ * @nic: the port
+ * @counters: filled in with QHCA_CNT_MAX counters, which are 0 on error
+ *
+ * Statistics are read where nothing may sleep, so remember those that they need.
+ *
+ * Context: process, under @nic->port_lock.
+ * Return: 0 or a negative errno.
+ */
+int qhca_stats_fetch(struct qhca_nic *nic, __le64 *counters)
+{
+	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_QUERY_COUNTERS) };
+	struct qhca_mbox mbox = {
+		.out = counters,
+		.out_len = QHCA_CNT_MAX * sizeof(*counters),
+	};
+	unsigned int i;
+	int ret;
+
+	memset(counters, 0, mbox.out_len);
+	ret = qhca_cmd_exec(nic->dev, &cmd, &mbox, NULL);
+	for (i = 0; !ret && i < QHCA_NIC_COUNTERS; i++)
+		WRITE_ONCE(nic->counter[i], le64_to_cpu(counters[qhca_nic_counters[i]]) -
+					    nic->counter_base[i]);
+	return ret;
+}
+
+static void qhca_stats_work(struct work_struct *work)
+{
+	struct qhca_nic *nic = container_of(to_delayed_work(work), struct qhca_nic, stats_work);
+	__le64 counters[QHCA_CNT_MAX];
+
+	mutex_lock(&nic->port_lock);
+	/* Otherwise no frame has come since qhca_port_set(), and the device may be down. */
+	if (nic->port_on)
+		qhca_stats_fetch(nic, counters);
+	mutex_unlock(&nic->port_lock);
+}
+
+/**
+ * qhca_stats_kick - have the device's part of the statistics brought up to date soon
+ * @nic: the port
+ *
+ * The device misses frames only if it has taken all buffers, so those are found if this is called
+ * when it gets new ones. Other counters are as old as the last time that somebody read statistics.
+ *
+ * Context: any.
+ */
+void qhca_stats_kick(struct qhca_nic *nic)
+{
+	if (!delayed_work_pending(&nic->stats_work))
+		schedule_delayed_work(&nic->stats_work, QHCA_STATS_DELAY);
+}
+
+/**
+ * qhca_stats_init - begin to count at probe()
+ * @nic: the port, off
+ *
+ * The device's counters are as old as the device.
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int qhca_stats_init(struct qhca_nic *nic)
+{
+	__le64 counters[QHCA_CNT_MAX];
+	int ret;
+
+	INIT_DELAYED_WORK(&nic->stats_work, qhca_stats_work);
+	mutex_lock(&nic->port_lock);
+	ret = qhca_stats_fetch(nic, counters);
+	memcpy(nic->counter_base, nic->counter, sizeof(nic->counter));
+	memset(nic->counter, 0, sizeof(nic->counter));
+	mutex_unlock(&nic->port_lock);
+	return ret;
+}
+
+/* Frames that the device had no place for, in a queue or on the way there. */
+static u64 qhca_missed(const struct qhca_nic *nic)
+{
+	return READ_ONCE(nic->counter[QHCA_NIC_MISSED]) +
+	       READ_ONCE(nic->counter[QHCA_NIC_NO_ROOM]);
+}
+
 /**
  * qhca_get_stats64 - ndo_get_stats64
  * @netdev: the netdev
@@ -14,11 +108,14 @@
  */
 void qhca_get_stats64(struct net_device *netdev, struct rtnl_link_stats64 *s)
 {
-	const struct qhca_nic *nic = netdev_priv(netdev);
+	struct qhca_nic *nic = netdev_priv(netdev);
 	const struct qhca_tx_stats *tx;
 	const struct qhca_rx_stats *rx;
 	unsigned int i;
 
+	qhca_stats_kick(nic);
+	s->rx_missed_errors = qhca_missed(nic);
+	s->rx_length_errors = READ_ONCE(nic->counter[QHCA_NIC_LENGTH]);
 	for (i = 0; i < QHCA_CHANNELS_MAX; i++) {
 		tx = &nic->stats[i].tx;
 		rx = &nic->stats[i].rx;
@@ -28,11 +125,13 @@ void qhca_get_stats64(struct net_device *netdev, struct rtnl_link_stats64 *s)
 		s->tx_dropped += READ_ONCE(tx->dropped);
 		s->rx_packets += READ_ONCE(rx->packets);
 		s->rx_bytes += READ_ONCE(rx->bytes);
+		s->multicast += READ_ONCE(rx->multicast);
 		s->rx_length_errors += READ_ONCE(rx->length_errors);
+		s->rx_over_errors += READ_ONCE(rx->over_errors);
 		s->rx_errors += READ_ONCE(rx->errors);
 		s->rx_dropped += READ_ONCE(rx->dropped);
 	}
-	s->rx_errors += s->rx_length_errors;
+	s->rx_errors += s->rx_length_errors + s->rx_over_errors;
 }
 
 #ifdef QHCA_HAVE_STAT_OPS
@@ -54,6 +153,7 @@ static void qhca_add_tx(const struct net_device *netdev, int i, struct netdev_qu
 
 	stats->packets += READ_ONCE(tx->packets);
 	stats->bytes += READ_ONCE(tx->bytes);
+	stats->hw_drops += READ_ONCE(tx->errors);
 	stats->hw_drop_errors += READ_ONCE(tx->errors);
 	stats->hw_gso_packets += READ_ONCE(tx->tso);
 	stats->stop += READ_ONCE(tx->stops);
@@ -73,6 +173,7 @@ static void qhca_clear_tx(struct netdev_queue_stats_tx *stats)
 {
 	stats->packets = 0;
 	stats->bytes = 0;
+	stats->hw_drops = 0;
 	stats->hw_drop_errors = 0;
 	stats->hw_gso_packets = 0;
 	stats->stop = 0;
@@ -93,12 +194,28 @@ static void qhca_get_queue_stats_tx(struct net_device *netdev, int i,
 	qhca_add_tx(netdev, i, stats);
 }
 
-/* Of the queues that are not used at present. */
+/* The device does not say which queue a frame that it has missed was for. */
+static void qhca_get_rx_drops(struct qhca_nic *nic, struct netdev_queue_stats_rx *stats)
+{
+	const struct qhca_rx_stats *rx;
+	unsigned int i;
+
+	qhca_stats_kick(nic);
+	stats->hw_drop_overruns = qhca_missed(nic);
+	stats->hw_drops = stats->hw_drop_overruns + READ_ONCE(nic->counter[QHCA_NIC_LENGTH]);
+	for (i = 0; i < QHCA_CHANNELS_MAX; i++) {
+		rx = &nic->stats[i].rx;
+		stats->hw_drops += READ_ONCE(rx->errors) + READ_ONCE(rx->over_errors);
+	}
+}
+
+/* Of the queues that are not used at present, and of the port as a whole. */
 static void qhca_get_base_stats(struct net_device *netdev, struct netdev_queue_stats_rx *rx,
 				struct netdev_queue_stats_tx *tx)
 {
 	int i;
 
+	qhca_get_rx_drops(netdev_priv(netdev), rx);
 	qhca_clear_rx(rx);
 	for (i = netdev->real_num_rx_queues; i < netdev->num_rx_queues; i++)
 		qhca_add_rx(netdev, i, rx);
@@ -132,7 +249,9 @@ static const struct {
 	QHCA_STAT(tx, wakes),
 	QHCA_STAT(rx, packets),
 	QHCA_STAT(rx, bytes),
+	QHCA_STAT(rx, multicast),
 	QHCA_STAT(rx, errors),
+	QHCA_STAT(rx, over_errors),
 	QHCA_STAT(rx, length_errors),
 	QHCA_STAT(rx, dropped),
 	QHCA_STAT(rx, csum_ok),
@@ -183,15 +302,15 @@ void qhca_get_strings(struct net_device *netdev, u32 sset, u8 *data)
  */
 void qhca_get_ethtool_stats(struct net_device *netdev, struct ethtool_stats *stats, u64 *data)
 {
-	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_QUERY_COUNTERS) };
 	struct qhca_nic *nic = netdev_priv(netdev);
-	__le64 counters[QHCA_CNT_MAX] = {};
-	struct qhca_mbox mbox = { .out = counters, .out_len = sizeof(counters) };
+	__le64 counters[QHCA_CNT_MAX];
 	unsigned int i, queue;
 	const void *of;
 
+	mutex_lock(&nic->port_lock);
 	/* This function cannot report an error: a dead device shows zeroes. */
-	qhca_cmd_exec(nic->dev, &cmd, &mbox, NULL);
+	qhca_stats_fetch(nic, counters);
+	mutex_unlock(&nic->port_lock);
 	for (i = 0; i < QHCA_CNT_MAX; i++)
 		*data++ = le64_to_cpu(counters[i]);
 	for (queue = 0; queue < netdev->num_tx_queues; queue++) {

@@ -139,11 +139,23 @@ static bool qhca_tx_fits(struct qhca_chan *chan, struct sk_buff *skb)
 	return !skb_linearize(skb);
 }
 
+/*
+ * Return the channel of a send queue, or NULL: pktgen and AF_XDP choose a queue once, and do not
+ * ask whether there are fewer by now.
+ */
+static struct qhca_chan *qhca_tx_chan(const struct qhca_nic *nic, unsigned int index)
+{
+	const struct qhca_chans *chans = rcu_dereference_bh(nic->chans);
+
+	return likely(chans && index < chans->num) ? chans->chan[index] : NULL;
+}
+
 /**
  * qhca_xmit - ndo_start_xmit
  * @skb: the frame
  * @netdev: the netdev
  *
+ * Context: BH off, under the lock of the send queue.
  * Return: NETDEV_TX_OK always, because the queue is stopped in time.
  */
 netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
@@ -151,17 +163,18 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 	u16 index = skb_get_queue_mapping(skb);
 	struct netdev_queue *nq = netdev_get_tx_queue(netdev, index);
 	struct qhca_nic *nic = netdev_priv(netdev);
-	struct qhca_chan *chan = nic->chans->chan[index];
+	struct qhca_chan *chan = qhca_tx_chan(nic, index);
 	unsigned int len = skb->len;
-	struct qhca_txq *tx = &chan->tx;
+	struct qhca_txq *tx;
 	int n;
 
-	if (!qhca_tx_fits(chan, skb))
+	if (unlikely(!chan) || !qhca_tx_fits(chan, skb))
 		goto drop;
 	n = qhca_tx_write_frame(chan, skb);
 	if (n < 0)
 		goto drop;
 
+	tx = &chan->tx;
 	qhca_tx_stamp_start(nic, skb);
 	skb_tx_timestamp(skb);
 	/* NAPI must find the buffers below the index filled in. */
@@ -174,9 +187,9 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 
 drop:
 	dev_kfree_skb_any(skb);
-	qhca_stat_add(&chan->stats->tx.dropped, 1);
+	qhca_stat_add(&nic->stats[index].tx.dropped, 1);
 	/* Earlier frames may rely on the doorbell of this one. */
-	if (!netdev_xmit_more())
+	if (chan && !netdev_xmit_more())
 		qhca_tx_ring(chan);
 	return NETDEV_TX_OK;
 }

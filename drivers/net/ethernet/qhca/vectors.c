@@ -19,14 +19,16 @@ unsigned int qhca_max_channels(struct qhca_dev *dev)
 }
 
 /**
- * qhca_num_eth_cqs - how many of the device's CQs the network interface may use
+ * qhca_num_eth_cqs - how many of the device's CQs are kept for the network interface
  * @dev: the function
+ *
+ * Each channel has two, and its successor exists before it goes.
  *
  * Return: number of CQs, less than the device has.
  */
 u32 qhca_num_eth_cqs(struct qhca_dev *dev)
 {
-	return 2 * qhca_max_channels(dev);
+	return min(4 * qhca_max_channels(dev), dev->limits.max_cq - 1);
 }
 EXPORT_SYMBOL(qhca_num_eth_cqs);
 
