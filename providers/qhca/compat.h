@@ -58,7 +58,11 @@ struct verbs_dmah {
 struct ibv_dmah_init_attr {
 	uint32_t comp_mask;
 };
-struct ibv_mr_init_attr;
+struct ibv_mr_init_attr {
+	uint64_t comp_mask;
+	struct ibv_dmah *dmah;
+};
+#define IBV_REG_MR_MASK_DMAH				0
 #define verbs_get_dmah(ibdmah)				((struct verbs_dmah *)(ibdmah))
 #define IBV_DMAH_INIT_ATTR_MASK_CPU_ID			0
 #define IBV_DMAH_INIT_ATTR_MASK_PH			0

@@ -10,6 +10,7 @@
 #include <ccan/ilog.h>
 
 #include "cq.h"
+#include "given.h"
 #include "qhca-abi.h"
 
 static size_t cq_mem_len(uint32_t log_size)
@@ -173,7 +174,12 @@ static int check_cq_attr(const struct qhca_context *ctx,
 {
 	const uint32_t known = IBV_CQ_INIT_ATTR_MASK_FLAGS |
 			       IBV_CQ_INIT_ATTR_MASK_PD;
+	const struct qhca_given given[] = {
+		{ IBV_CQ_INIT_ATTR_MASK_PD, attr->parent_domain },
+	};
 
+	if (qhca_check_given(attr->comp_mask, given, ARRAY_SIZE(given)))
+		return EINVAL;
 	if (!check_comp_mask(attr->comp_mask, known) ||
 	    !check_comp_mask(attr->wc_flags, ctx->wc_flags))
 		return EOPNOTSUPP;
@@ -181,7 +187,7 @@ static int check_cq_attr(const struct qhca_context *ctx,
 	    !check_comp_mask(attr->flags, IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
-	    (!attr->parent_domain || !to_qpd(attr->parent_domain)->inner))
+	    !to_qpd(attr->parent_domain)->inner)
 		return EINVAL;
 	if (attr->cqe < 1 || attr->cqe > ctx->max_cqe)
 		return EINVAL;

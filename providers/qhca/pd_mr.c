@@ -208,27 +208,65 @@ struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 	return qhca_mr_made(ibpd, vmr, err);
 }
 
-/* An MR with a key that every QP may use; it does not enter the kernel. */
+/*
+ * An MR with a key that every QP may use. It holds neither its PD nor anything in the kernel:
+ * programs that know mlx5's null MR, perftest for one, never deregister it.
+ */
+struct qhca_null_mr {
+	struct verbs_mr vmr;
+	struct list_node entry;	/* in the context, which frees those that are left */
+};
+
 struct ibv_mr *qhca_alloc_null_mr(struct ibv_pd *ibpd)
 {
 	struct qhca_context *ctx = to_qctx(ibpd->context);
-	struct verbs_mr *vmr;
+	struct qhca_null_mr *mr;
 
 	if (!ctx->null_lkey) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	vmr = calloc(1, sizeof(*vmr));
-	if (!vmr)
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
 		return NULL;
 
-	vmr->mr_type = IBV_MR_TYPE_NULL_MR;
-	vmr->access = IBV_ACCESS_LOCAL_WRITE;
-	vmr->ibv_mr.context = ibpd->context;
-	vmr->ibv_mr.pd = ibpd;
-	vmr->ibv_mr.length = SIZE_MAX;
-	vmr->ibv_mr.lkey = ctx->null_lkey;
-	return qhca_mr_made(ibpd, vmr, 0);
+	mr->vmr.mr_type = IBV_MR_TYPE_NULL_MR;
+	mr->vmr.access = IBV_ACCESS_LOCAL_WRITE;
+	mr->vmr.ibv_mr.context = ibpd->context;
+	mr->vmr.ibv_mr.pd = ibpd;
+	mr->vmr.ibv_mr.length = SIZE_MAX;
+	mr->vmr.ibv_mr.lkey = ctx->null_lkey;
+	pthread_mutex_lock(&ctx->null_mrs_lock);
+	list_add_tail(&ctx->null_mrs, &mr->entry);
+	pthread_mutex_unlock(&ctx->null_mrs_lock);
+	return &mr->vmr.ibv_mr;
+}
+
+static void free_null_mr(struct verbs_mr *vmr)
+{
+	struct qhca_context *ctx = to_qctx(vmr->ibv_mr.context);
+	struct qhca_null_mr *mr = container_of(vmr, struct qhca_null_mr, vmr);
+
+	pthread_mutex_lock(&ctx->null_mrs_lock);
+	list_del(&mr->entry);
+	pthread_mutex_unlock(&ctx->null_mrs_lock);
+	free(mr);
+}
+
+void qhca_null_mrs_init(struct qhca_context *ctx)
+{
+	pthread_mutex_init(&ctx->null_mrs_lock, NULL);
+	list_head_init(&ctx->null_mrs);
+}
+
+/* Free those that the program has not deregistered. */
+void qhca_null_mrs_free(struct qhca_context *ctx)
+{
+	struct qhca_null_mr *mr, *next;
+
+	list_for_each_safe(&ctx->null_mrs, mr, next, entry)
+		free(mr);
+	pthread_mutex_destroy(&ctx->null_mrs_lock);
 }
 
 struct ibv_mr *qhca_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
@@ -289,6 +327,10 @@ struct ibv_mr *qhca_reg_mr_ex(struct ibv_pd *ibpd, struct ibv_mr_init_attr *attr
 	struct verbs_mr *vmr;
 	int err;
 
+	if (attr->comp_mask & IBV_REG_MR_MASK_DMAH && !attr->dmah) {
+		errno = EINVAL;
+		return NULL;
+	}
 	vmr = calloc(1, sizeof(*vmr));
 	if (!vmr)
 		return NULL;
@@ -337,7 +379,11 @@ int qhca_dereg_mr(struct verbs_mr *vmr)
 {
 	int err;
 
-	err = vmr->mr_type == IBV_MR_TYPE_NULL_MR ? 0 : ibv_cmd_dereg_mr(vmr);
+	if (vmr->mr_type == IBV_MR_TYPE_NULL_MR) {
+		free_null_mr(vmr);
+		return 0;
+	}
+	err = ibv_cmd_dereg_mr(vmr);
 	if (err)
 		return qhca_ret(err);
 	qhca_unimport_mr(&vmr->ibv_mr);

@@ -37,6 +37,7 @@ static int qhca_query_device_ex(struct ibv_context *ibctx,
 		attr->packet_pacing_caps.qp_rate_limit_max =
 			resp.max_rate_limit;
 		attr->packet_pacing_caps.supported_qpts = resp.rate_limit_qpts;
+		qhca_rss_caps(&attr->rss_caps);
 	}
 	fw = resp.ibv_resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
@@ -56,6 +57,7 @@ static void qhca_free_context(struct ibv_context *ibctx)
 	struct qhca_context *ctx = to_qctx(ibctx);
 
 	qhca_shadow_free(ctx);
+	qhca_null_mrs_free(ctx);
 	unmap_pages(ctx);
 	verbs_uninit_context(&ctx->ibv_ctx);
 	free(ctx);
@@ -243,6 +245,7 @@ static int context_init(struct qhca_context *ctx, int cmd_fd,
 	ctx->max_recv_sge = resp->max_recv_sge;
 	ctx->max_inline = resp->max_inline;
 	ctx->null_lkey = resp->null_lkey;
+	qhca_null_mrs_init(ctx);
 	ctx->single_threaded = env_true("QHCA_SINGLE_THREADED");
 	verbs_set_ops(&ctx->ibv_ctx, &qhca_ctx_ops);
 	qhca_shadow_init(ctx, resp->max_shadow_slots);
@@ -266,7 +269,7 @@ static struct verbs_context *qhca_alloc_context(struct ibv_device *device,
 	int err;
 
 	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, ibv_ctx,
-					   RDMA_DRIVER_UNKNOWN);
+					   QHCA_RDMA_DRIVER_ID);
 	if (!ctx)
 		return NULL;
 
@@ -288,7 +291,7 @@ static struct verbs_context *qhca_import_context(struct ibv_device *device,
 	int err;
 
 	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, ibv_ctx,
-					   RDMA_DRIVER_UNKNOWN);
+					   QHCA_RDMA_DRIVER_ID);
 	if (!ctx)
 		return NULL;
 
@@ -386,7 +389,9 @@ static void qhca_uninit_device(struct verbs_device *vdev)
 	free(vdev);
 }
 
+/* The kernel tells the number by netlink, the PCI ID is in sysfs, which containers may lack. */
 static const struct verbs_match_ent qhca_match_table[] = {
+	VERBS_DRIVER_ID(QHCA_RDMA_DRIVER_ID),
 	VERBS_PCI_MATCH(QHCA_PCI_VENDOR_ID, QHCA_PCI_DEVICE_ID, NULL),
 	{},
 };

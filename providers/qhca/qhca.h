@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include <ccan/array_size.h>
+#include <ccan/list.h>
 
 #include <infiniband/driver.h>
 #include <util/udma_barrier.h>
@@ -78,6 +79,8 @@ struct qhca_context {
 	uint32_t max_srq_wr;
 	uint32_t max_srq_sge;
 	uint64_t wc_flags;	/* flags that extended CQs may request */
+	pthread_mutex_t null_mrs_lock;
+	struct list_head null_mrs;	/* struct qhca_null_mr */
 };
 
 /*
@@ -330,6 +333,8 @@ struct ibv_mr *qhca_mr_made(struct ibv_pd *ibpd, struct verbs_mr *vmr, int err);
 struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 			   uint64_t hca_va, int access);
 struct ibv_mr *qhca_alloc_null_mr(struct ibv_pd *ibpd);
+void qhca_null_mrs_init(struct qhca_context *ctx);
+void qhca_null_mrs_free(struct qhca_context *ctx);
 struct ibv_mr *qhca_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 				  size_t length, uint64_t iova, int fd,
 				  int access);
@@ -424,6 +429,7 @@ struct ibv_rwq_ind_table *
 qhca_create_rwq_ind_table(struct ibv_context *ibctx,
 			  struct ibv_rwq_ind_table_init_attr *attr);
 int qhca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+void qhca_rss_caps(struct ibv_rss_caps *caps);
 struct ibv_qp *qhca_create_rss_qp(struct ibv_context *ibctx,
 				  struct ibv_qp_init_attr_ex *attr);
 

@@ -7,6 +7,7 @@
 #include <ccan/ilog.h>
 #include <ccan/minmax.h>
 
+#include "given.h"
 #include "qhca-abi.h"
 #include "wqe.h"
 
@@ -124,19 +125,29 @@ static void fill_cap(struct ibv_qp_cap *cap, const struct qhca_qp *qp)
 	cap->max_recv_sge = qp->rq.max_sge;
 }
 
-/* The CQ of a QP; NULL if the QP has none, or if both are the same. */
+static bool is_xrc(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
+}
+
+/*
+ * The CQs on which a QP completes: NULL if it does not use that one, or if both are the same.
+ * The members of struct ibv_qp are what the caller gave, used or not.
+ */
 static struct qhca_cq *send_cq(const struct qhca_qp *qp)
 {
-	struct ibv_cq *cq = qp->vqp.qp.send_cq;
+	const struct ibv_qp *ibqp = &qp->vqp.qp;
 
-	return cq ? to_qcq(cq) : NULL;
+	return ibqp->send_cq && ibqp->qp_type != IBV_QPT_XRC_RECV ?
+	       to_qcq(ibqp->send_cq) : NULL;
 }
 
 static struct qhca_cq *other_cq(const struct qhca_qp *qp)
 {
-	struct ibv_cq *cq = qp->vqp.qp.recv_cq;
+	const struct ibv_qp *ibqp = &qp->vqp.qp;
 
-	return cq && cq != qp->vqp.qp.send_cq ? to_qcq(cq) : NULL;
+	return ibqp->recv_cq && ibqp->recv_cq != ibqp->send_cq &&
+	       !is_xrc(ibqp->qp_type) ? to_qcq(ibqp->recv_cq) : NULL;
 }
 
 static int join_cq(struct qhca_qp *qp, struct qhca_cq *cq,
@@ -180,11 +191,6 @@ void qhca_qp_leave_cqs(struct qhca_qp *qp)
 	leave_cq(other_cq(qp), &qp->recv_link);
 }
 
-static bool is_xrc(enum ibv_qp_type type)
-{
-	return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
-}
-
 static int cmd_create_qp(struct ibv_context *ibctx, struct qhca_qp *qp,
 			 struct ibv_qp_init_attr_ex *attr)
 {
@@ -195,12 +201,8 @@ static int cmd_create_qp(struct ibv_context *ibctx, struct qhca_qp *qp,
 
 	fill_queues(&cmd, qp);
 	fill_cap(&true_attr.cap, qp);
-	if (is_xrc(attr->qp_type))
-		true_attr.recv_cq = NULL;
-	if (attr->qp_type == IBV_QPT_XRC_RECV) {
-		true_attr.send_cq = NULL;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD))
 		true_attr.pd = NULL;
-	}
 	err = ibv_cmd_create_qp_ex2(ibctx, &qp->vqp, &true_attr, &cmd.ibv_cmd,
 				    sizeof(cmd), &resp.ibv_resp, sizeof(resp),
 				    NULL);
@@ -246,9 +248,27 @@ static int check_qp_attr(const struct qhca_context *ctx,
 	return check_cap(ctx, &attr->cap);
 }
 
+/* The PD that a QP uses and holds: an XRC target QP has none, whatever the caller gave. */
+static struct qhca_pd *used_pd(enum ibv_qp_type type, struct ibv_pd *ibpd)
+{
+	return type == IBV_QPT_XRC_RECV ? NULL : to_qpd(ibpd);
+}
+
 static struct qhca_pd *qp_pd(const struct ibv_qp_init_attr_ex *attr)
 {
-	return attr->qp_type == IBV_QPT_XRC_RECV ? NULL : to_qpd(attr->pd);
+	return used_pd(attr->qp_type, attr->pd);
+}
+
+/* The objects that the caller says it gives. */
+static int check_given(const struct ibv_qp_init_attr_ex *attr)
+{
+	const struct qhca_given given[] = {
+		{ IBV_QP_INIT_ATTR_PD, attr->pd },
+		{ IBV_QP_INIT_ATTR_XRCD, attr->xrcd },
+		{ IBV_QP_INIT_ATTR_IND_TABLE, attr->rwq_ind_tbl },
+	};
+
+	return qhca_check_given(attr->comp_mask, given, ARRAY_SIZE(given));
 }
 
 /* Ignore the capacities of a queue that the QP does not have. */
@@ -297,6 +317,9 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 	struct qhca_qp *qp = NULL;
 	int err;
 
+	err = check_given(attr);
+	if (err)
+		goto err_free;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
 		return qhca_create_rss_qp(ibctx, attr);
 	trim_cap(attr);
@@ -356,7 +379,7 @@ struct ibv_qp *qhca_create_qp(struct ibv_pd *ibpd,
 
 int qhca_destroy_qp(struct ibv_qp *ibqp)
 {
-	struct qhca_pd *pd = ibqp->pd ? to_qpd(ibqp->pd) : NULL;
+	struct qhca_pd *pd = used_pd(ibqp->qp_type, ibqp->pd);
 	struct qhca_qp *qp = to_qqp(ibqp);
 	int err;
 

@@ -11,6 +11,7 @@
 
 #include <qhca/cmd.h>
 
+#include "given.h"
 #include "qhca-abi.h"
 #include "wqe.h"
 
@@ -40,6 +41,13 @@ static int post_wq_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr,
 static int check_wq_attr(const struct qhca_context *ctx,
 			 const struct ibv_wq_init_attr *attr)
 {
+	const struct qhca_given given[] = {
+		{ QHCA_GIVEN_ALWAYS, attr->pd },
+		{ QHCA_GIVEN_ALWAYS, attr->cq },
+	};
+
+	if (qhca_check_given(attr->comp_mask, given, ARRAY_SIZE(given)))
+		return EINVAL;
 	if (attr->wq_type != IBV_WQT_RQ ||
 	    !check_comp_mask(attr->comp_mask, IBV_WQ_INIT_ATTR_FLAGS) ||
 	    (attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS && attr->create_flags))
@@ -157,14 +165,36 @@ int qhca_destroy_wq(struct ibv_wq *ibwq)
 	return 0;
 }
 
+static int check_table_attr(const struct ibv_rwq_ind_table_init_attr *attr)
+{
+	struct qhca_given given[1 << QHCA_SPREAD_LOG_MAX];
+	uint32_t i, n;
+
+	if (attr->comp_mask)
+		return EOPNOTSUPP;
+	if (attr->log_ind_tbl_size > QHCA_SPREAD_LOG_MAX || !attr->ind_tbl)
+		return EINVAL;
+	n = 1u << attr->log_ind_tbl_size;
+	for (i = 0; i < n; i++)
+		given[i] = (struct qhca_given){ QHCA_GIVEN_ALWAYS,
+						attr->ind_tbl[i] };
+	return qhca_check_given(0, given, n);
+}
+
 struct ibv_rwq_ind_table *
 qhca_create_rwq_ind_table(struct ibv_context *ibctx,
 			  struct ibv_rwq_ind_table_init_attr *attr)
 {
 	struct ib_uverbs_ex_create_rwq_ind_table_resp resp = {};
-	struct ibv_rwq_ind_table *table = calloc(1, sizeof(*table));
+	struct ibv_rwq_ind_table *table;
 	int err;
 
+	err = check_table_attr(attr);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	table = calloc(1, sizeof(*table));
 	if (!table)
 		return NULL;
 	err = ibv_cmd_create_rwq_ind_table(ibctx, attr, table, &resp,
@@ -201,6 +231,18 @@ static const struct {
 
 #define RSS_V4	(QHCA_RSS_IPV4 | QHCA_RSS_TCPV4 | QHCA_RSS_UDPV4)
 #define RSS_V6	(QHCA_RSS_IPV6 | QHCA_RSS_TCPV6 | QHCA_RSS_UDPV6)
+
+/* Fill in what the provider knows of RSS: what such a QP can hash. */
+void qhca_rss_caps(struct ibv_rss_caps *caps)
+{
+	size_t i;
+
+	if (!caps->supported_qpts)
+		return;
+	caps->rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
+	for (i = 0; i < ARRAY_SIZE(hashes); i++)
+		caps->rx_hash_fields_mask |= hashes[i].fields;
+}
 
 static int get_hash(struct uqhca_create_qp *cmd, const struct ibv_rx_hash_conf *conf)
 {
@@ -244,6 +286,9 @@ static int make_rss_qp(struct ibv_context *ibctx, struct qhca_qp *qp,
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
 	     attr->create_flags) || attr->qp_type != IBV_QPT_RAW_PACKET)
 		return EOPNOTSUPP;
+	/* It sends nothing; libibverbs reads the CQ of a QP that does. */
+	if (attr->cap.max_send_wr || attr->send_cq)
+		return EINVAL;
 	err = get_hash(&cmd, &attr->rx_hash_conf);
 	if (err)
 		return err;

@@ -13,6 +13,7 @@
 #include <ccan/ilog.h>
 #include <ccan/minmax.h>
 
+#include "given.h"
 #include "qhca-abi.h"
 #include "wqe.h"
 
@@ -66,7 +67,14 @@ static int check_srq_attr(const struct qhca_context *ctx,
 			  const struct ibv_srq_init_attr_ex *attr)
 {
 	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	const struct qhca_given given[] = {
+		{ IBV_SRQ_INIT_ATTR_PD, attr->pd },
+		{ IBV_SRQ_INIT_ATTR_XRCD, attr->xrcd },
+		{ IBV_SRQ_INIT_ATTR_CQ, attr->cq },
+	};
 
+	if (qhca_check_given(attr->comp_mask, given, ARRAY_SIZE(given)))
+		return EINVAL;
 	if (!check_comp_mask(attr->comp_mask, IBV_SRQ_INIT_ATTR_TYPE |
 					      IBV_SRQ_INIT_ATTR_PD | xrc) ||
 	    (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "given.h"
 #include "qhca.h"
 
 struct ibv_xrcd *qhca_open_xrcd(struct ibv_context *ibctx,
@@ -44,11 +45,19 @@ int qhca_close_xrcd(struct ibv_xrcd *ibxrcd)
 struct ibv_qp *qhca_open_qp(struct ibv_context *ibctx,
 			    struct ibv_qp_open_attr *attr)
 {
+	const struct qhca_given given[] = {
+		{ IBV_QP_OPEN_ATTR_XRCD, attr->xrcd },
+	};
 	struct ib_uverbs_create_qp_resp resp = {};
 	struct ibv_open_qp cmd = {};
 	struct qhca_qp *qp;
 	int err;
 
+	err = qhca_check_given(attr->comp_mask, given, ARRAY_SIZE(given));
+	if (err) {
+		errno = err;
+		return NULL;
+	}
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
