@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [eth] [kverbs] [tools] [matrix] [cm] [soak] [life] [lies] [hostile]
+# check.sh [claims] [eth] [kverbs] [tools] [speeds] [matrix] [cm] [soak] [life] [lies] [hostile]
 #     [snapshot] [rails] [kselftest [NAME…] | pyverbs [FILE…]]     (in the guest)
 #
 # The guest's sections of `make check`, on the device QHCA_DEV; without arguments
-# all of them but life and snapshot, which take minutes, lies and hostile, which need
-# vm --hostile, and rails, which needs vm --hcas and --faults rails.faults. What follows kselftest or pyverbs are names of its programs. Ends with
+# all of them but claims, whose table is for the image's kernel, life and snapshot, which take
+# minutes, lies and hostile, which need vm --hostile, and rails, which needs vm --hcas and
+# --faults rails.faults. What follows kselftest or pyverbs are names of its programs. Ends with
 # one line: N passed, N failed, N skipped. Exit status 0 if something passed and nothing
 # failed.
 
@@ -16,10 +17,15 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/pings.sh
 . /opt/qhca/guest/device.sh
 . /opt/qhca/guest/probes.sh
+. /opt/qhca/guest/speeds.sh
 . /opt/qhca/guest/eth.sh
 . /opt/qhca/guest/eth-queues.sh
+. /opt/qhca/guest/eth-senders.sh
+. /opt/qhca/guest/eth-refused.sh
 . /opt/qhca/guest/eth-moderation.sh
 . /opt/qhca/guest/eth-storm.sh
+. /opt/qhca/guest/eth-port.sh
+. /opt/qhca/guest/claims.sh
 . /opt/qhca/guest/cm.sh
 . /opt/qhca/guest/matrix.sh
 . /opt/qhca/guest/soak.sh
@@ -200,7 +206,13 @@ ibv_rc_pingpong -N
 ibv_rc_pingpong -N -t -c
 ibv_rc_pingpong -N -e -c
 ibv_rc_pingpong -s 1000000 -n 20 -m 4096 -c
-ibv_rc_pingpong -s 1 -m 256 -r 2 -l 3
+ibv_rc_pingpong -s 1 -m 256 -r 2 -l 3 -i 1
+ibv_rc_pingpong -o -c
+ibv_rc_pingpong -o -P -e -c
+ibv_rc_pingpong -O -c
+ibv_rc_pingpong -O -P -N -c
+ibv_rc_pingpong -j -c
+ibv_rc_pingpong -j -N -t -c
 ibv_uc_pingpong
 ibv_uc_pingpong -e
 ibv_uc_pingpong -c
@@ -213,11 +225,13 @@ ibv_ud_pingpong -s 1 -r 2 -l 3
 ibv_srq_pingpong
 ibv_srq_pingpong -e
 ibv_srq_pingpong -c
+ibv_srq_pingpong -o -c
 ibv_srq_pingpong -q 1
 ibv_srq_pingpong -q 64 -r 500 -n 200
 ibv_srq_pingpong -s 100000 -n 10 -m 4096 -l 3
 ibv_xsrq_pingpong
 ibv_xsrq_pingpong -e
+ibv_xsrq_pingpong -o
 ibv_xsrq_pingpong -s 100000 -n 20 -m 4096 -l 3
 '
 
@@ -372,11 +386,11 @@ fi
 device_recovers false
 if [ $# = 0 ] && [ -n "$QHCA_DEV" ]; then
 	kselftest
-	set -- eth kverbs tools matrix cm soak pyverbs
+	set -- eth kverbs tools speeds matrix cm soak pyverbs
 fi
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
-	eth|kverbs|tools|cm|matrix|soak|core|life|lies|hostile|snapshot|rails) "$1" ;;
+	claims|eth|kverbs|tools|speeds|cm|matrix|soak|core|life|lies|hostile|snapshot|rails) "$1" ;;
 	kselftest|pyverbs) "$@"; break ;;
 	*) result fail "$1" "no such section"; break ;;
 	esac

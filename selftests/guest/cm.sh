@@ -72,10 +72,11 @@ cm_pair()
 	result fail "$name" "client $rc, server $src"
 }
 
-# cm_mckey NAME: a member of a multicast group gets what another one sends.
+# cm_mckey NAME [OPTIONS [SENDER_OPTIONS]]: a member of a multicast group gets what another one
+# sends.
 cm_mckey()
 {
-	local args="-m 239.1.1.1 -b $QHCA_IP -C 20 -S 512" member rc=0 end=$((SECONDS + 20))
+	local args="-m 239.1.1.1 -b $QHCA_IP -C 20 -S 512 ${2:-}" member rc=0 end=$((SECONDS + 20))
 	# shellcheck disable=SC2086 # options
 	timeout 60 mckey $args >"$LOGS/cm.server" 2>&1 &
 	member=$!
@@ -86,7 +87,7 @@ cm_mckey()
 	done
 	sleep 2
 	# shellcheck disable=SC2086 # options
-	timeout 60 mckey $args -s >"$LOGS/cm.client" 2>&1 || rc=$?
+	timeout 60 mckey $args -s ${3:-} >"$LOGS/cm.client" 2>&1 || rc=$?
 	[ $rc = 0 ] || kill $member 2>/dev/null
 	wait $member || rc="$rc, member $?"
 	if [ "$rc" != 0 ]; then

@@ -276,7 +276,6 @@ waiting()
 	return $rc
 }
 
-PKTGEN=/proc/net/pktgen
 CROWD=20000	# frames of pktgen
 
 # What gets lost on the way, by the name of its counter.
@@ -289,20 +288,6 @@ losses()
 	for name in eth_tx_err cq_overrun; do
 		echo "$name $(ethtool_counter $name)"
 	done
-}
-
-# A kernel thread that sends, several frames for each doorbell.
-pktgen()
-{
-	local line
-	modprobe pktgen && echo "add_device $QHCA_IF" >$PKTGEN/kpktgend_0 || return 1
-	for line in "count $CROWD" 'burst 8' 'delay 0' 'pkt_size 1400' 'dst 192.168.211.1' \
-		'dst_mac 52:54:00:aa:bb:cc'; do
-		echo "$line" >"$PKTGEN/$QHCA_IF" || return 1
-	done
-	echo start >$PKTGEN/pgctrl
-	cat "$PKTGEN/$QHCA_IF"
-	rmmod pktgen
 }
 
 # Through two tags, to a neighbour that nobody is. Frames of full size, and how many.
@@ -334,7 +319,8 @@ crowd()
 	ethtool -G "$QHCA_IF" rx 64 tx 64 || return 1
 	before=$(losses)
 	sent=$(ethtool_counter eth_tx_pkts)
-	pktgen >"$log.pktgen" 2>&1 &
+	# Several frames for each doorbell.
+	pktgen "count $CROWD" 'burst 8' 'delay 0' >"$log.pktgen" 2>&1 &
 	gen=$!
 	read -r _ back < <(echoes)
 	ping_gateway -f -c 200 -s 1400 >"$log.ping" 2>&1 &
@@ -398,6 +384,8 @@ eth()
 
 eth_card()
 {
+	# Before anything has switched it off.
+	expect "eth/J-029 the driver has loaded, so the port is up wherever it is asked" until_true port_says up
 	expect "eth/driver and link settings" driver_info
 	expect "eth/ping, sizes up to 60000" sizes
 	expect "eth/flood ping" flood 1000 1000
@@ -412,6 +400,9 @@ eth_card()
 	eth_rss
 	eth_rules
 	eth_stats
+	eth_choosers
+	eth_refused
+	eth_port
 	expect "eth/as many frames as go through the smallest rings" small_rings
 	expect "eth/frames that wait leave after a reset" waiting
 	expect "eth/pktgen, two tags and pings through the smallest rings" crowd

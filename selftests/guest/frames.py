@@ -5,6 +5,7 @@
   frames.py send IF ADDRESS COUNT     frames of an experimental EtherType
   frames.py blast IF SECONDS          as many of them as the interface takes, from
                                       each CPU, to an address that no machine has
+  frames.py bypass IF SECONDS         the same past the queueing disciplines
   frames.py udp IP PORT COUNT         datagrams
   frames.py flows IF IP COUNT         TCP connections that are refused, from as many
                                       ports; checks the hash of each answer with the
@@ -37,6 +38,7 @@ import roce     # of qemu-device/tests/oracle
 
 ETHERTYPE = 0x88b5      # IEEE 802, local experiments
 OUTGOING = 4            # PACKET_OUTGOING
+SOL_PACKET, QDISC_BYPASS = 263, 20
 QUIET = 0.3             # seconds after which no more frames are expected
 
 
@@ -57,12 +59,17 @@ def send(interface, address, count):
             sock.send(head + number.to_bytes(2, 'big') * 100)
 
 
-def blast(interface, seconds):
+def bypass(interface, seconds):
+    blast(interface, seconds, True)
+
+
+def blast(interface, seconds, past=False):
     cpus = os.cpu_count()               # not all of them may be there later
     for _ in range(cpus):
         if os.fork():
             continue
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
+            sock.setsockopt(SOL_PACKET, QDISC_BYPASS, past)
             sock.bind((interface, 0))
             frame = b'\x52\x54\0\xaa\xbb\xcc' + sock.getsockname()[4] \
                 + ETHERTYPE.to_bytes(2, 'big') + bytes(50)
@@ -219,6 +226,6 @@ def count(interface, what=''):
 
 
 if __name__ == '__main__':
-    jobs = {'send': send, 'blast': blast, 'udp': udp, 'echo': echo, 'flows': flows,
-            'hostile': hostile, 'count': count}
+    jobs = {'send': send, 'blast': blast, 'bypass': bypass, 'udp': udp, 'echo': echo,
+            'flows': flows, 'hostile': hostile, 'count': count}
     jobs[sys.argv[1]](*sys.argv[2:])

@@ -7,8 +7,9 @@
 
 LIFE_CYCLES=${LIFE_CYCLES:-2}		# of each
 LIFE_WAYS=${LIFE_WAYS:-}		# some of the names below; all but off and server
+LIFE_TOGETHER=${LIFE_TOGETHER:-1}	# so many of them before a look at all that must be as before
 LIFE_NVME=${LIFE_NVME:-}
-LIFE_KEEPS=${LIFE_KEEPS:-24576}		# KiB that memory may have shrunk by, for each way
+LIFE_KEEPS=${LIFE_KEEPS:-24576}		# KiB that memory may have shrunk by
 LIFE_ON=/run/qhca/life.on		# while this exists there is traffic
 
 # What goes is back when the function returns; what does not come back by itself is brought.
@@ -28,6 +29,7 @@ unbind   the PCI driver is unbound
 flap     the PCI driver is unbound while the cable is pulled and put back
 rdma     the RDMA driver is unbound
 modules  both modules are removed
+late     a page that does not come is asked for while the module is removed
 plug     the card is pulled and plugged in
 zeroed   the card forgets where its BARs are, and is found again
 server   the process that has the device is killed, and another one started
@@ -136,9 +138,16 @@ life_rdma()
 	life_driver "$dir" "$dev"
 }
 
+# While pages are on their way for a program, the module is in use.
 life_modules()
 {
-	rmmod qhca_ib && rmmod qhca && /opt/qhca/guest/setup.sh qhca && device_recovers false
+	until_true rmmod qhca_ib && rmmod qhca && /opt/qhca/guest/setup.sh qhca && device_recovers false
+}
+
+life_late()
+{
+	RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID /opt/qhca/selftests/unload &&
+		rmmod qhca && /opt/qhca/guest/setup.sh qhca && device_recovers false
 }
 
 life_unplugged() { [ ! -e "/sys/bus/pci/devices/$QHCA_FUNCTION" ]; }
@@ -329,38 +338,49 @@ life_works()
 		until_true flood 50 500
 }
 
-# life_way NAME WHAT…
+# life_way NAME WHAT…: under a load that has begun.
 life_way()
 {
-	local name=$1 n=0 rc=0 resources objects bytes start=$SECONDS
-	local free slab free0 slab0 took
+	local name=$1 n=0 rc=0
 	shift
-	resources=$(life_resources) objects=$(life_objects) bytes=$(life_bytes)
-	read -r free0 slab0 < <(soak_memory)
-	life_load
 	while [ $n -lt "$LIFE_CYCLES" ] && [ $rc = 0 ]; do
 		sleep "0.$((RANDOM % 10))"
 		"life_$name" >"$LOGS/life.way" 2>&1 || rc=1
 		life_back >>"$LOGS/life.way" 2>&1 || rc=1
 		n=$((n + 1))
 	done
-	life_rest
-	took=$((SECONDS - start))
 	[ $rc = 0 ] || cat "$LOGS/life.way"
 	expect "life/$name: $*, $LIFE_CYCLES times" [ $rc = 0 ]
-	EXPECT_LINES=100 expect "life/$name, and nothing hangs" life_idle
-	expect "life/$name, and the device works" life_works
-	expect "life/$name, and rdma res is as before" same "rdma res" "$(life_resources)" "$resources"
-	expect "life/$name, and the device's objects" same objects "$(life_objects)" "$objects"
-	expect "life/$name, and what they take" same bytes "$(life_bytes)" "$bytes"
+}
+
+# life_ways WAY…: one after the other under the same load, and then a look at everything. A WAY is
+# a name and what happens.
+life_ways()
+{
+	local way all='' resources objects bytes start=$SECONDS free slab free0 slab0
+	resources=$(life_resources) objects=$(life_objects) bytes=$(life_bytes)
+	read -r free0 slab0 < <(soak_memory)
+	life_load
+	for way; do
+		# shellcheck disable=SC2086 # words
+		life_way $way
+		all+=${all:+ }${way%% *}
+	done
+	life_rest
+	echo "# life/$all: $((SECONDS - start)) s"
+	EXPECT_LINES=100 expect "life/$all, and nothing hangs" life_idle
+	expect "life/$all, and the device works" life_works
+	expect "life/$all, and rdma res is as before" same "rdma res" "$(life_resources)" "$resources"
+	expect "life/$all, and the device's objects" same objects "$(life_objects)" "$objects"
+	expect "life/$all, and what they take" same bytes "$(life_bytes)" "$bytes"
 	# As before the load, behind the same work: a debug kernel frees some only then.
-	expect "life/$name, and memory" until_true life_kept "$free0"
-	echo "# life/$name: $n cycles, $took s; KiB available $free0 $free, in slabs $slab0 $slab"
+	expect "life/$all, and memory" until_true life_kept "$free0"
+	echo "# life/$all: $((SECONDS - start)) s; KiB available $free0 $free, in slabs $slab0 $slab"
 }
 
 life()
 {
-	local name what
+	local name what ways=()
 	device_find
 	life_objects >/dev/null || { result skip life "the host takes no orders"; return; }
 	echo 0 >/sys/module/suspend/parameters/pm_test_delay
@@ -380,8 +400,12 @@ life()
 			result skip "life/$name, as kernel probes show it" "no kprobe events"
 			[ "$name" = unbind ] || continue
 		fi
-		# shellcheck disable=SC2086 # words
-		life_way "$name" $what
+		ways+=("$name $what")
+		if [ ${#ways[@]} -ge "$LIFE_TOGETHER" ]; then
+			life_ways "${ways[@]}"
+			ways=()
+		fi
 	done <<<"$LIFE_TABLE"
+	[ ${#ways[@]} = 0 ] || life_ways "${ways[@]}"
 	[ -z "$LIFE_NVME" ] || expect life/nvme/remove nvme_unexport
 }

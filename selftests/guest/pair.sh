@@ -136,9 +136,12 @@ filter()
 
 set_link() { ip link set dev "$QHCA_IF" "$@"; }
 
+# Frames addressed to groups, by the port's statistics.
+grouped() { cat "/sys/class/net/$QHCA_IF/statistics/multicast"; }
+
 filters()
 {
-	local group=01:00:5e:07:08:09
+	local group=01:00:5e:07:08:09 before
 	start_counter
 	filter "own address" 20 "$MAC_OF_A" true
 	filter "broadcast" 20 ff:ff:ff:ff:ff:ff true
@@ -146,7 +149,9 @@ filters()
 	filter "another address, promiscuous" 20 52:54:00:11:22:33 set_link promisc on
 	filter "another address, promiscuous no more" 0 52:54:00:11:22:33 set_link promisc off
 	filter "a group" 0 "$group" true
+	before=$(grouped)
 	filter "a group that was joined" 20 "$group" ip maddr add "$group" dev "$QHCA_IF"
+	! a || expect "pair/statistics: frames to a group" [ $(($(grouped) - before)) -ge 20 ]
 	filter "a group that was left" 0 "$group" ip maddr del "$group" dev "$QHCA_IF"
 	filter "any group" 20 "$group" set_link allmulticast on
 	filter "any group no more" 0 "$group" set_link allmulticast off

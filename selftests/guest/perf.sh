@@ -31,7 +31,7 @@ wait_listening()
 }
 
 # both LIMIT SERVER_LOG CLIENT_LOG PORT COMMAND…: run COMMAND as server, then
-# with 127.0.0.1 appended as client. Both must succeed.
+# with 127.0.0.1, or BOTH_HOST, appended as client. Both must succeed.
 both()
 {
 	local limit=$1 slog=$2 clog=$3 port=$4 server rc=0
@@ -39,7 +39,7 @@ both()
 	timeout "$limit" "$@" >"$slog" 2>&1 &
 	server=$!
 	if wait_listening "$port" $server; then
-		timeout "$limit" "$@" 127.0.0.1 >"$clog" 2>&1 || rc=$?
+		timeout "$limit" "$@" "${BOTH_HOST:-127.0.0.1}" >"$clog" 2>&1 || rc=$?
 	else
 		: >"$clog"
 		rc=1

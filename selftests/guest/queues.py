@@ -4,6 +4,8 @@
 
   queues.py IF   prints "KIND INDEX PACKETS BYTES INTERRUPT" for each queue, KIND is rx or tx, and
                  "KIND all PACKETS BYTES -" for the interface as a whole
+  queues.py IF drops     prints how many received frames the device has dropped, and how many of
+                         them for want of buffers
   queues.py IF SECONDS   asks for the NAPI instances all the time; prints how often one was there
                          twice
 """
@@ -21,7 +23,8 @@ QUEUE_GET, NAPI_GET, QSTATS_GET = 10, 11, 12
 ATTRS = {
     QUEUE_GET: {'id': 1, 'ifindex': 2, 'type': 3, 'napi': 4},
     NAPI_GET: {'ifindex': 1, 'id': 2, 'irq': 3},
-    QSTATS_GET: {'ifindex': 1, 'type': 2, 'id': 3, 'scope': 4, 0: 8, 1: 10},
+    QSTATS_GET: {'ifindex': 1, 'type': 2, 'id': 3, 'scope': 4, 0: 8, 1: 10, 'drops': 13,
+                 'overruns': 14},
 }
 KINDS = ('rx', 'tx')
 
@@ -89,6 +92,10 @@ def main(interface, seconds=None):
         sock.bind((0, 0))
         family = int.from_bytes(ask(sock, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 0,
                                     attribute(FAMILY_NAME, b'netdev\0'))[0][FAMILY_ID], 'little')
+        if seconds == 'drops':
+            row = dump(sock, family, QSTATS_GET, index)[0]
+            print(row.get('drops', '-'), row.get('overruns', '-'))
+            return
         if seconds:
             watch(sock, family, index, float(seconds))
             return

@@ -65,11 +65,12 @@ same()
 
 PATIENCE=${PATIENCE:-120}	# seconds for what must come, on a busy host
 
-# until_true COMMAND…: in PATIENCE seconds
+# until_true COMMAND…: in PATIENCE seconds. The command may have patience of its own, as flood(), but
+# less of it: otherwise the first ping that gets lost would take all of it, and there is no second try.
 until_true()
 {
 	local end=$((SECONDS + PATIENCE))
-	until "$@"; do
+	until PATIENCE=$((PATIENCE / 4)) "$@"; do
 		[ $SECONDS -lt $end ] || return 1
 		sleep 0.05
 	done

@@ -223,6 +223,34 @@ TEST(updown, "J-009 H-012 the port's state and events follow the interface")
 	CHECK_EQ(count_events(d, IBV_EVENT_PORT_ACTIVE), 0);
 }
 
+/* The CQs that the process gets until there are none left. */
+static int take_cqs(struct dev *d)
+{
+	int n = 0;
+
+	while (ibv_create_cq(d->ctx, 1, NULL, NULL, 0))
+		n++;
+	CHECK_ERR(errno, ENOMEM);
+	return n;
+}
+
+TEST(cqs, "J-018 the network card gets new queues while a process has all CQs that it can have")
+{
+	const char *name = ifname();
+	struct dev *d = dev_open_qhca();
+
+	test_timeout(200);
+	CHECK(take_cqs(d) > 0);
+	run("ethtool -G %s rx 256 tx 256", name);
+	CHECK_EQ(take_cqs(d), 0);
+	run("ip link set dev %s down", name);
+	CHECK_EQ(take_cqs(d), 0);
+	run("ip link set dev %s up", name);
+	wait_port(d, IBV_PORT_ACTIVE);
+	run("ethtool -G %s rx 1024 tx 512", name);
+	wait_gid(d);
+}
+
 TEST(everyone, "H-020 a port event reaches every context")
 {
 	const char *name = ifname();

@@ -65,17 +65,19 @@ static int kv_rxq_frame(struct sk_buff *skb, struct net_device *netdev, struct p
 static bool kv_rxq_note(struct kv *kv, struct kv_rxq *r, struct net_device *netdev)
 {
 	struct qhca_nic *nic = netdev_priv(netdev);
+	const struct qhca_chans *chans;
 	const struct qhca_rxq *rx;
 	bool ok = false;
 	u32 i, queue, n;
 
 	rtnl_lock();
-	if (KV_CHECK(kv, nic->chans)) {
-		n = BIT(nic->chans->chan[0]->rx.log_size);
-		r->num = nic->chans->num * n;
+	chans = rtnl_dereference(nic->chans);
+	if (KV_CHECK(kv, chans)) {
+		n = BIT(chans->chan[0]->rx.log_size);
+		r->num = chans->num * n;
 		r->buffers = kvcalloc(r->num, sizeof(*r->buffers), GFP_KERNEL);
-		for (i = 0, queue = 0; r->buffers && queue < nic->chans->num; queue++) {
-			rx = &nic->chans->chan[queue]->rx;
+		for (i = 0, queue = 0; r->buffers && queue < chans->num; queue++) {
+			rx = &chans->chan[queue]->rx;
 			for (; i < (queue + 1) * n; i++)
 				r->buffers[i] = READ_ONCE(rx->page[i % n]);
 		}

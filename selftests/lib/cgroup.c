@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #define _GNU_SOURCE
 #include <grp.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +100,19 @@ void cgroup_open(const char *controller)
 
 /* ---- the users */
 
+/* Becomes another user, who has no more rights than to send and receive frames. */
+static void become(uid_t uid)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2] = {
+		{ .effective = 1u << CAP_NET_RAW, .permitted = 1u << CAP_NET_RAW },
+	};
+
+	REQUIRE(!prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0));
+	REQUIRE(!setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid));
+	REQUIRE(!syscall(SYS_capset, &head, caps));
+}
+
 pid_t user_start(void (*fn)(const void *arg), const void *arg, uid_t uid, bool limited)
 {
 	pid_t pid;
@@ -109,7 +124,7 @@ pid_t user_start(void (*fn)(const void *arg), const void *arg, uid_t uid, bool l
 		return pid;
 	if (limited)
 		REQUIRE_OK(write_file(CGROUP "/cgroup.procs", "0"));
-	REQUIRE(!setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid));
+	become(uid);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fn(arg);

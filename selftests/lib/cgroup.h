@@ -37,7 +37,10 @@ void cgroup_line(const char *file, const char *key, char *line, size_t len);
 /* Returns the number behind @key in @file; @key is "" if the file holds only a number. */
 long cgroup_number(const char *file, const char *key);
 
-/* Starts a process of user @uid, in the cgroup if @limited, that calls @fn with @arg. */
+/*
+ * Starts a process of user @uid, in the cgroup if @limited, that calls @fn with @arg. It keeps
+ * CAP_NET_RAW, which QPs of type RAW_PACKET need.
+ */
 pid_t user_start(void (*fn)(const void *arg), const void *arg, uid_t uid, bool limited);
 /* Waits until the user has reported @done. */
 void user_wait(pid_t pid, int done);

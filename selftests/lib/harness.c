@@ -20,6 +20,7 @@
 struct test {
 	int line;
 	int index;
+	const char *function;
 	const char *title;
 	const char *row_name;
 	void (*fn)(const void *row);
@@ -38,7 +39,7 @@ static int num_tests;
 static struct report *report;
 static bool verbose;
 
-void test_add(int line, const char *title, const char *row_name,
+void test_add(int line, const char *function, const char *title, const char *row_name,
 	      void (*fn)(const void *row), const void *row)
 {
 	if (num_tests == MAX_TESTS) {
@@ -46,7 +47,7 @@ void test_add(int line, const char *title, const char *row_name,
 		abort();
 	}
 	tests[num_tests] = (struct test){
-		line, num_tests, title, row_name, fn, row
+		line, num_tests, function, title, row_name, fn, row
 	};
 	num_tests++;
 }
@@ -269,6 +270,7 @@ int main(int argc, char **argv)
 	num_tests = select_tests(patterns, n);
 	if (list) {
 		for (i = 0; i < num_tests; i++) {
+			printf("%s: ", tests[i].function);
 			print_name(&tests[i]);
 			printf("\n");
 		}

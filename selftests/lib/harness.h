@@ -3,7 +3,7 @@
  * A test program is a list of TEST() functions and this harness, which has main(): it runs each
  * test in a separate process and reports TAP 13.
  *
- *	prog [-l] [-v] [-t TEXT]...	list; show details; run only names with TEXT
+ *	prog [-l] [-v] [-t TEXT]...	list them; show details; run only names with TEXT
  *
  * A name starts with the conformance statement that the test covers.
  */
@@ -22,7 +22,7 @@
 #define KSFT_FAIL	1
 #define KSFT_SKIP	4
 
-void test_add(int line, const char *title, const char *row_name,
+void test_add(int line, const char *function, const char *title, const char *row_name,
 	      void (*fn)(const void *row), const void *row);
 void test_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -45,7 +45,7 @@ void test_timeout(unsigned int seconds);
 	}								\
 	__attribute__((constructor)) static void fn##_add(void)		\
 	{								\
-		test_add(__LINE__, title, NULL, fn##_run, NULL);	\
+		test_add(__LINE__, #fn, title, NULL, fn##_run, NULL);	\
 	}								\
 	static void fn(void)
 
@@ -65,7 +65,7 @@ void test_timeout(unsigned int seconds);
 	__attribute__((constructor)) static void fn##_add(void)		\
 	{								\
 		for (size_t i = 0; i < (n); i++)			\
-			test_add(__LINE__, title, (rows)[i].name,	\
+			test_add(__LINE__, #fn, title, (rows)[i].name,	\
 				 fn##_run, &(rows)[i]);			\
 	}								\
 	static void fn(const __typeof__((rows)[0]) row[])

@@ -40,7 +40,7 @@ static int make_table(struct dev *d, struct steer *s)
 	return s->table ? 0 : errno;
 }
 
-static int make_qp(struct dev *d, struct steer *s)
+int steer_qp(struct dev *d, struct steer *s)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_RAW_PACKET,
@@ -84,7 +84,7 @@ int steer_make(struct dev *d, struct ibv_cq *cq, struct steer *s)
 	if (!err)
 		err = make_table(d, s);
 	if (!err)
-		err = make_qp(d, s);
+		err = steer_qp(d, s);
 	if (!err)
 		err = steer_rule(s);
 	if (err)

@@ -14,6 +14,9 @@ void steer_frame(uint8_t *at, size_t len, uint16_t sport, uint16_t dport);
 /* Destination of the rules of struct steer; nobody has it. */
 #define STEER_RULE_DMAC	"\x02\x00\x00\x00\x00\x01"
 
+/* Flow rules that the QPs of a device can have, without those kept for ethtool -N. */
+#define STEER_MAX_FLOWS	192u
+
 /* struct steer - a WQ, a table of it, a QP with that table, and a rule of the QP */
 struct steer {
 	struct ibv_wq *wq;
@@ -27,6 +30,8 @@ struct steer {
  * there is nothing.
  */
 int steer_make(struct dev *d, struct ibv_cq *cq, struct steer *s);
+/* Makes only the QP, of @s->table. Returns 0 or an errno value. */
+int steer_qp(struct dev *d, struct steer *s);
 /* Makes only the rule, of @s->qp. Returns 0 or an errno value. */
 int steer_rule(struct steer *s);
 /* Destroys what is left. Returns 0 or an errno value, and then it can be called again. */

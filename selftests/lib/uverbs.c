@@ -17,9 +17,8 @@
 
 #define MAX_CMD		512
 
-/* Every request begins with the address of its response. */
-static int command(struct uv *uv, uint32_t command, void *req, size_t req_len,
-		   const void *drv, size_t drv_len, void *resp, size_t resp_len)
+int uv_command(struct uv *uv, uint32_t command, void *req, size_t req_len, const void *drv,
+	       size_t drv_len, void *resp, size_t resp_len)
 {
 	struct ib_uverbs_cmd_hdr hdr = {
 		.command = command,
@@ -61,8 +60,8 @@ int uv_get_context(struct uv *uv)
 	struct ib_uverbs_get_context get = { 0 };
 	int err;
 
-	err = command(uv, IB_USER_VERBS_CMD_GET_CONTEXT, &get, sizeof(get), NULL, 0, &ctx,
-		      sizeof(ctx));
+	err = uv_command(uv, IB_USER_VERBS_CMD_GET_CONTEXT, &get, sizeof(get), NULL, 0, &ctx,
+			 sizeof(ctx));
 	uv->ctx = ctx.drv;
 	return err;
 }
@@ -88,8 +87,8 @@ int uv_alloc_pd(struct uv *uv, uint32_t *handle)
 	} resp = { 0 };
 	int err;
 
-	err = command(uv, IB_USER_VERBS_CMD_ALLOC_PD, &req, sizeof(req), NULL, 0, &resp,
-		      sizeof(resp));
+	err = uv_command(uv, IB_USER_VERBS_CMD_ALLOC_PD, &req, sizeof(req), NULL, 0, &resp,
+			 sizeof(resp));
 	*handle = resp.core.pd_handle;
 	return err;
 }
@@ -104,8 +103,8 @@ int uv_create_cq(struct uv *uv, int cqe, const void *drv, size_t drv_len,
 	} resp = { 0 };
 	int err;
 
-	err = command(uv, IB_USER_VERBS_CMD_CREATE_CQ, &req, sizeof(req), drv,
-		      drv_len, &resp, sizeof(resp));
+	err = uv_command(uv, IB_USER_VERBS_CMD_CREATE_CQ, &req, sizeof(req), drv,
+			 drv_len, &resp, sizeof(resp));
 	cq->handle = resp.core.cq_handle;
 	cq->cqe = resp.core.cqe;
 	cq->cqn = resp.drv.cqn;
@@ -119,8 +118,8 @@ int uv_resize_cq(struct uv *uv, struct uv_cq *cq, int cqe, const void *drv,
 	struct ib_uverbs_resize_cq_resp resp = { 0 };
 	int err;
 
-	err = command(uv, IB_USER_VERBS_CMD_RESIZE_CQ, &req, sizeof(req), drv,
-		      drv_len, &resp, sizeof(resp));
+	err = uv_command(uv, IB_USER_VERBS_CMD_RESIZE_CQ, &req, sizeof(req), drv,
+			 drv_len, &resp, sizeof(resp));
 	if (!err)
 		cq->cqe = resp.cqe;
 	return err;
@@ -131,8 +130,8 @@ int uv_destroy_cq(struct uv *uv, const struct uv_cq *cq)
 	struct ib_uverbs_destroy_cq req = { .cq_handle = cq->handle };
 	struct ib_uverbs_destroy_cq_resp resp;
 
-	return command(uv, IB_USER_VERBS_CMD_DESTROY_CQ, &req, sizeof(req),
-		       NULL, 0, &resp, sizeof(resp));
+	return uv_command(uv, IB_USER_VERBS_CMD_DESTROY_CQ, &req, sizeof(req),
+			  NULL, 0, &resp, sizeof(resp));
 }
 
 int uv_create_srq(struct uv *uv, uint32_t max_wr, uint32_t max_sge,
@@ -147,8 +146,8 @@ int uv_create_srq(struct uv *uv, uint32_t max_wr, uint32_t max_sge,
 	} resp = { 0 };
 	int err;
 
-	err = command(uv, IB_USER_VERBS_CMD_CREATE_SRQ, &req, sizeof(req), drv,
-		      drv_len, &resp, sizeof(resp));
+	err = uv_command(uv, IB_USER_VERBS_CMD_CREATE_SRQ, &req, sizeof(req), drv,
+			 drv_len, &resp, sizeof(resp));
 	srq->handle = resp.core.srq_handle;
 	srq->srqn = resp.drv.srqn;
 	return err;
@@ -162,8 +161,8 @@ int uv_resize_srq(struct uv *uv, const struct uv_srq *srq, uint32_t max_wr,
 		.max_wr = max_wr,
 	};
 
-	return command(uv, IB_USER_VERBS_CMD_MODIFY_SRQ, &req, sizeof(req), drv,
-		       drv_len, NULL, 0);
+	return uv_command(uv, IB_USER_VERBS_CMD_MODIFY_SRQ, &req, sizeof(req), drv,
+			  drv_len, NULL, 0);
 }
 
 int uv_destroy_srq(struct uv *uv, const struct uv_srq *srq)
@@ -171,8 +170,8 @@ int uv_destroy_srq(struct uv *uv, const struct uv_srq *srq)
 	struct ib_uverbs_destroy_srq req = { .srq_handle = srq->handle };
 	struct ib_uverbs_destroy_srq_resp resp;
 
-	return command(uv, IB_USER_VERBS_CMD_DESTROY_SRQ, &req, sizeof(req),
-		       NULL, 0, &resp, sizeof(resp));
+	return uv_command(uv, IB_USER_VERBS_CMD_DESTROY_SRQ, &req, sizeof(req),
+			  NULL, 0, &resp, sizeof(resp));
 }
 
 /* An extended command says apart what is the core's and what the driver's. */
@@ -253,8 +252,8 @@ int uv_create_qp(struct uv *uv, const struct uv_cq *cq,
 	} resp = { 0 };
 	int err;
 
-	err = command(uv, IB_USER_VERBS_CMD_CREATE_QP, &req, sizeof(req), drv,
-		      drv_len, &resp, sizeof(resp));
+	err = uv_command(uv, IB_USER_VERBS_CMD_CREATE_QP, &req, sizeof(req), drv,
+			 drv_len, &resp, sizeof(resp));
 	qp->handle = resp.core.qp_handle;
 	qp->qpn = resp.drv.qpn;
 	return err;
@@ -270,8 +269,8 @@ int uv_qp_to_init(struct uv *uv, const struct uv_qp *qp)
 		.port_num = PORT,
 	};
 
-	return command(uv, IB_USER_VERBS_CMD_MODIFY_QP, &req, sizeof(req),
-		       NULL, 0, NULL, 0);
+	return uv_command(uv, IB_USER_VERBS_CMD_MODIFY_QP, &req, sizeof(req),
+			  NULL, 0, NULL, 0);
 }
 
 int uv_destroy_qp(struct uv *uv, const struct uv_qp *qp)
@@ -279,8 +278,8 @@ int uv_destroy_qp(struct uv *uv, const struct uv_qp *qp)
 	struct ib_uverbs_destroy_qp req = { .qp_handle = qp->handle };
 	struct ib_uverbs_destroy_qp_resp resp;
 
-	return command(uv, IB_USER_VERBS_CMD_DESTROY_QP, &req, sizeof(req),
-		       NULL, 0, &resp, sizeof(resp));
+	return uv_command(uv, IB_USER_VERBS_CMD_DESTROY_QP, &req, sizeof(req),
+			  NULL, 0, &resp, sizeof(resp));
 }
 
 void *uv_mem(size_t len)
@@ -303,6 +302,7 @@ int uv_create_shadow(struct uv *uv, const struct qhca_create_shadow_req *req)
 			.object_id = UVERBS_OBJECT_DEVICE,
 			.method_id = QHCA_METHOD_CREATE_SHADOW,
 			.num_attrs = 1,
+			.driver_id = QHCA_RDMA_DRIVER_ID,
 		},
 		.attr = {
 			.attr_id = QHCA_ATTR_CREATE_SHADOW_REQ,
@@ -312,6 +312,47 @@ int uv_create_shadow(struct uv *uv, const struct qhca_create_shadow_req *req)
 		},
 	};
 
+	return ioctl(uv->fd, RDMA_VERBS_IOCTL, &cmd) ? errno : 0;
+}
+
+int uv_create_cq_with(struct uv *uv, uint32_t cqe, const struct qhca_create_cq_req *drv,
+		      uint16_t attr, uint64_t value)
+{
+	struct qhca_create_cq_resp resp;
+	uint32_t got;
+	struct {
+		struct ib_uverbs_ioctl_hdr hdr;
+		struct ib_uverbs_attr attr[8];
+	} cmd = {
+		.hdr = {
+			.length = sizeof(cmd),
+			.object_id = UVERBS_OBJECT_CQ,
+			.method_id = UVERBS_METHOD_CQ_CREATE,
+			.num_attrs = ARRAY_SIZE(cmd.attr),
+			.driver_id = QHCA_RDMA_DRIVER_ID,
+		},
+		.attr = {
+			{ .attr_id = UVERBS_ATTR_CREATE_CQ_HANDLE },
+			{ .attr_id = UVERBS_ATTR_CREATE_CQ_CQE, .len = 4, .data = cqe },
+			{ .attr_id = UVERBS_ATTR_CREATE_CQ_USER_HANDLE, .len = 8 },
+			{ .attr_id = UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, .len = 4 },
+			{ .attr_id = UVERBS_ATTR_CREATE_CQ_RESP_CQE, .len = 4,
+			  .data = (uintptr_t)&got },
+			{ .attr_id = UVERBS_ATTR_UHW_IN, .len = sizeof(*drv),
+			  .data = (uintptr_t)drv },
+			{ .attr_id = UVERBS_ATTR_UHW_OUT, .len = sizeof(resp),
+			  .data = (uintptr_t)&resp },
+			{ .attr_id = attr, .len = 8, .data = value },
+		},
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cmd.attr); i++)
+		cmd.attr[i].flags = UVERBS_ATTR_F_MANDATORY;
+	if (!attr) {
+		cmd.hdr.num_attrs--;
+		cmd.hdr.length -= sizeof(cmd.attr[0]);
+	}
 	return ioctl(uv->fd, RDMA_VERBS_IOCTL, &cmd) ? errno : 0;
 }
 

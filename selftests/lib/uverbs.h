@@ -26,6 +26,12 @@ struct uv uv_open(struct dev *d);
 struct uv uv_open_file(struct dev *d);
 int uv_get_context(struct uv *uv);
 
+/*
+ * Any command of write(), whose request begins with room for the address of its response. @drv is
+ * the driver's part.
+ */
+int uv_command(struct uv *uv, uint32_t command, void *req, size_t req_len, const void *drv,
+	       size_t drv_len, void *resp, size_t resp_len);
 /* These take the driver's part of the request with any length. They return 0 or an errno value. */
 int uv_alloc_pd(struct uv *uv, uint32_t *handle);
 
@@ -35,6 +41,9 @@ struct uv_cq {
 
 int uv_create_cq(struct uv *uv, int cqe, const void *drv, size_t drv_len,
 		 struct uv_cq *cq);
+/* By ioctl(), with one more attribute of the core, of 8 bytes; 0: none. */
+int uv_create_cq_with(struct uv *uv, uint32_t cqe, const struct qhca_create_cq_req *drv,
+		      uint16_t attr, uint64_t value);
 int uv_resize_cq(struct uv *uv, struct uv_cq *cq, int cqe, const void *drv,
 		 size_t drv_len);
 int uv_destroy_cq(struct uv *uv, const struct uv_cq *cq);

@@ -3,216 +3,59 @@
  * One user takes everything that its cgroup allows (rdma.max), one kind of object after the other,
  * and keeps it. Further requests fail with EAGAIN, and another user works as if it were alone.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/mman.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "lib/cgroup.h"
+#include "lib/kinds.h"
+#include "lib/steer.h"
 
-#define PAGE		4096
-#define HANDLES		8
-#define OBJECTS		400
-/* A region of that many pages, none of which is contiguous with the one before. */
-#define BLOCKS		8192
-/* Number of block addresses of the device, for all users. */
-#define ALL_BLOCKS	(1u << 24)
-#define ALL_GROUPS	512u
-/* Largest number of other objects that a user has. */
-#define OTHERS		16
+#define HANDLES		KINDS_HANDLES
+#define OBJECTS		KINDS_OBJECTS
 
 static struct dev *d;
-static struct ibv_cq *cq;
-static struct ibv_qp *ud;
-static uint8_t page[PAGE] __attribute__((aligned(PAGE)));
-static uint8_t *scattered;
 
-/* ---- kinds of objects */
-
-static void *make_context(int i)
+static void start(void)
 {
-	return ibv_open_device(d->ctx->device);
+	d = dev_open_qhca();
+	kinds_use(d, cq_new(d, 16, NULL));
 }
-
-static void *make_pd(int i)
-{
-	return ibv_alloc_pd(d->ctx);
-}
-
-static void *make_cq(int i)
-{
-	return ibv_create_cq(d->ctx, 1, NULL, NULL, 0);
-}
-
-static void *make_qp(int i)
-{
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq, .cap = { 2, 2, 1, 1, 0 },
-	};
-
-	return ibv_create_qp(d->pd, &init);
-}
-
-static void *make_srq(int i)
-{
-	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1, .max_sge = 1 } };
-
-	return ibv_create_srq(d->pd, &init);
-}
-
-static void *make_mr(int i)
-{
-	return ibv_reg_mr(d->pd, page, PAGE, REMOTE);
-}
-
-static void *make_mw(int i)
-{
-	return ibv_alloc_mw(d->pd, IBV_MW_TYPE_1);
-}
-
-static void *make_ah(int i)
-{
-	struct ibv_ah_attr attr = own_address(d);
-
-	return ibv_create_ah(d->pd, &attr);
-}
-
-static void *make_xrcd(int i)
-{
-	struct ibv_xrcd_init_attr init = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = -1, .oflags = O_CREAT,
-	};
-
-	return ibv_open_xrcd(d->ctx, &init);
-}
-
-static void *make_dm(int i)
-{
-	struct ibv_alloc_dm_attr attr = { .length = PAGE };
-
-	return ibv_alloc_dm(d->ctx, &attr);
-}
-
-static union ibv_gid group_gid(int i)
-{
-	return (union ibv_gid){ .raw = { 0xff, 0x0e, [14] = i >> 8, i } };
-}
-
-static void *make_group(int i)
-{
-	union ibv_gid gid = group_gid(i);
-
-	errno = ibv_attach_mcast(ud, &gid, 0);
-	return errno ? NULL : ud;
-}
-
-static void *make_blocks(int i)
-{
-	return ibv_reg_mr(d->pd, scattered, (size_t)BLOCKS * PAGE, REMOTE);
-}
-
-static unsigned int parts(void)
-{
-	return d->attr.max_pd < d->attr.max_qp ? d->attr.max_pd : d->attr.max_qp;
-}
-
-/* Charge for an object that takes no other resource. */
-static unsigned int one(void)
-{
-	return 1;
-}
-
-static unsigned int dm_cost(void)
-{
-	struct ibv_device_attr_ex attr;
-
-	REQUIRE_OK(ibv_query_device_ex(d->ctx, NULL, &attr));
-	return 1 + (uint64_t)PAGE * parts() / attr.max_dm_size;
-}
-
-static unsigned int group_cost(void)
-{
-	return parts() / ALL_GROUPS;
-}
-
-static unsigned int blocks_cost(void)
-{
-	return 1 + (uint64_t)BLOCKS * parts() / ALL_BLOCKS;
-}
-
-static const struct kind {
-	const char *name;
-	void *(*make)(int i);
-	unsigned int (*cost)(void);
-	int max;
-} kinds[] = {
-	{ "contexts", make_context, one, HANDLES },
-	{ "PDs", make_pd, one, OBJECTS },
-	{ "CQs", make_cq, one, OBJECTS },
-	{ "QPs", make_qp, one, OBJECTS },
-	{ "SRQs", make_srq, one, OBJECTS },
-	{ "regions", make_mr, one, OBJECTS },
-	{ "windows", make_mw, one, OBJECTS },
-	{ "address handles", make_ah, one, OBJECTS },
-	{ "XRC domains", make_xrcd, one, OBJECTS },
-	{ "device memory", make_dm, dm_cost, OBJECTS },
-	{ "multicast groups", make_group, group_cost, OBJECTS },
-	{ "block addresses", make_blocks, blocks_cost, OBJECTS },
-};
 
 /* ---- the users */
 
-static struct ibv_qp *ud_new(struct dev *dev)
+/* What the cgroup is charged with, of what @max limits. */
+static unsigned int charged(int max)
 {
-	struct qp_opts o = QP_OPTS;
+	unsigned int handles = 0, objects = 0;
+	char line[200];
 
-	o.type = IBV_QPT_UD;
-	o.send_cq = cq;
-	o.recv_cq = cq;
-	return end_in(dev, &o, IBV_QPS_INIT).qp;
-}
-
-/* Maps the even pages of a file many times. */
-static uint8_t *scatter(void)
-{
-	int i, fd = memfd_create("scattered", 0);
-	uint8_t *mem;
-
-	REQUIRE(fd >= 0);
-	/* With the odd pages, or the even ones may be neighbours in memory. */
-	for (i = 0; i < 64; i++)
-		REQUIRE(pwrite(fd, "", 1, (off_t)i * PAGE) == 1);
-	mem = mmap(NULL, (size_t)BLOCKS * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	REQUIRE(mem != MAP_FAILED);
-	for (i = 0; i < BLOCKS; i++)
-		REQUIRE(mmap(mem + (size_t)i * PAGE, PAGE, PROT_READ | PROT_WRITE,
-			     MAP_SHARED | MAP_FIXED, fd, i % 32 * 2 * PAGE) != MAP_FAILED);
-	return mem;
+	cgroup_line("rdma.current", dev_name(), line, sizeof(line));
+	if (*line)
+		REQUIRE(sscanf(line, "%*s hca_handle=%u hca_object=%u", &handles, &objects) == 2);
+	return max == HANDLES ? handles : objects;
 }
 
 /* Takes as many objects as it can get, and keeps them until it is killed. */
 static void greedy(const void *arg)
 {
 	const struct kind *k = arg;
-	unsigned int cost;
+	unsigned int cost, before, after;
 	int n;
 
-	d = dev_open_qhca();
-	cq = cq_new(d, 16, NULL);
-	if (k->make == make_group)
-		ud = ud_new(d);
-	if (k->make == make_blocks)
-		scattered = scatter();
+	start();
+	kind_prepare(k);
 	cost = k->cost();
+	before = charged(k->max);
 	for (n = 0; k->make(n); n++)
 		;
 	shared->error = errno;
+	after = charged(k->max);
 	test_note("%d objects, each charged as %u", n, cost);
 	CHECK(cost >= 1);
-	CHECK(n * cost <= (unsigned int)k->max);
-	CHECK(n * cost + cost + OTHERS > (unsigned int)k->max);
+	/* The last QP may exist, but not be a member. */
+	CHECK(after - before == n * cost || (cost > 1 && after - before == n * cost + 1));
+	CHECK(after + cost > (unsigned int)k->max);
 	fflush(stdout);
 	atomic_store(&shared->done, 1);
 	pause();
@@ -228,16 +71,14 @@ static void modest(const void *arg)
 
 	d = dev_open_qhca();
 	p = pair_new(d, &QP_OPTS, &CONN);
-	cq = p.a.send_cq;
+	kinds_use(d, p.a.send_cq);
 	ping_pong(&p);
-	ud = ud_new(d);
-	scattered = scatter();
 	b = buf_new(d->pd, 1 << 20, REMOTE);
 	REQUIRE(b.mr);
-	second = make_context(0);
+	second = kinds->make(0);
 	REQUIRE(second);
-	for (k = kinds + 1; k < kinds + ARRAY_SIZE(kinds); k++)
-		if (!k->make(600))
+	for (k = kinds + 1; k < kinds + NUM_KINDS; k++)
+		if (kind_offered(k) && !k->make(600))
 			FAIL("no %s: %s", k->name, strerror(errno));
 	CHECK(!ibv_close_device(second));
 }
@@ -246,46 +87,84 @@ static void modest(const void *arg)
 static void check_returned(void)
 {
 	int64_t end = time_ms() + WAIT_MS;
-	unsigned int handles, objects;
-	char line[200];
 
 	do {
-		cgroup_line("rdma.current", dev_name(), line, sizeof(line));
-		if (!*line || (sscanf(line, "%*s hca_handle=%u hca_object=%u", &handles,
-				      &objects) == 2 && !handles && !objects))
+		if (!charged(HANDLES) && !charged(OBJECTS))
 			return;
 		sleep_ms(50);
 	} while (time_ms() < end);
-	FAIL("rdma.current: %s", line);
+	FAIL("%u handles and %u objects are still charged", charged(HANDLES), charged(OBJECTS));
 }
 
-TEST_ROWS(others, "J-001 J-018 a user takes all that its cgroup allows; another one works", kinds)
+/* The administrator can add a rule to those of ethtool, and remove it. */
+static void check_ethtool(void)
+{
+	if (!getenv("QHCA_IF"))
+		return;
+	CHECK_EQ(system("ethtool -N $QHCA_IF flow-type tcp4 dst-port 81 action 0 loc 250"), 0);
+	CHECK_EQ(system("ethtool -N $QHCA_IF delete 250"), 0);
+}
+
+TEST_ROWS(others, "J-001 J-018 J-027 a user takes all of its share; another one works", kinds)
 {
 	pid_t pid;
 
+	start();
+	if (!kind_offered(row))
+		test_skip("not offered");
 	cgroup_open("+rdma");
 	cgroup_limit("hca_handle=%d hca_object=%d", HANDLES, OBJECTS);
 	pid = user_start(greedy, row, 10001, true);
 	user_wait(pid, 1);
 	CHECK_ERR(shared->error, EAGAIN);
 	user_ended(user_start(modest, row, 10002, false), "the other user", 0);
+	check_ethtool();
 	user_stop(pid);
 	check_returned();
+	cgroup_remove();
+}
+
+/* Takes all flow rules that there are for QPs. */
+static void take_flows(const void *arg)
+{
+	const struct kind *k = kind_named("flow rules");
+	unsigned int n = 1;
+
+	start();
+	kind_prepare(k);	/* with a rule */
+	while (k->make(n))
+		n++;
+	CHECK_ERR(errno, ENOMEM);
+	CHECK_EQ(n, STEER_MAX_FLOWS);
+	fflush(stdout);
+	atomic_store(&shared->done, 1);
+	pause();
+}
+
+TEST(ethtool, "J-027 a user without limits takes all flow rules; the administrator's remain")
+{
+	pid_t pid;
+
+	cgroup_open("+rdma");
+	pid = user_start(take_flows, NULL, 10001, false);
+	user_wait(pid, 1);
+	check_ethtool();
+	user_stop(pid);
 	cgroup_remove();
 }
 
 /* Leaves a group, and destroys the QP even if that failed. */
 static void leaving(const void *arg)
 {
-	union ibv_gid gid = group_gid(1);
+	union ibv_gid gid = { .raw = { 0xff, 0x0e, [15] = 1 } };
+	struct ibv_qp *qp;
 
-	d = dev_open_qhca();
-	cq = cq_new(d, 16, NULL);
-	ud = ud_new(d);
-	REQUIRE(make_group(1));
-	if (ibv_detach_mcast(ud, &gid, 0))
+	start();
+	qp = kind_named("multicast groups")->make(1);
+	REQUIRE(qp);
+	if (ibv_detach_mcast(qp, &gid, 0))
 		test_note("cannot leave the group");
-	ibv_destroy_qp(ud);
+	ibv_destroy_qp(qp);
 }
 
 TEST(left, "J-018 destroying a QP uncharges its multicast groups")

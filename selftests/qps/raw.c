@@ -147,22 +147,22 @@ TEST(tag, "raw: an extended CQ has the tag of the rule")
 
 TEST(many, "raw: as many rules as there can be, and again when they are gone")
 {
-	struct ibv_flow *flow[QHCA_FLOW_MAX];
+	struct ibv_flow *flow[STEER_MAX_FLOWS];
 	struct dev *d = dev_open_qhca();
 	struct raw r = raw_new(d);
 	struct rule rule = rule_new();
 	size_t i;
 
 	match_dmac(&rule);
-	for (i = 0; i < QHCA_FLOW_MAX; i++) {
+	for (i = 0; i < STEER_MAX_FLOWS; i++) {
 		rule.attr.priority = i % 5;
 		flow[i] = must(&r, &rule);
 	}
 	errno = 0;
 	CHECK(!ibv_create_flow(r.e.qp, &rule.attr));
 	CHECK_EQ(errno, ENOMEM);
-	for (i = 0; i < QHCA_FLOW_MAX; i++)
-		REQUIRE_OK(ibv_destroy_flow(flow[i * 5 % QHCA_FLOW_MAX]));
+	for (i = 0; i < STEER_MAX_FLOWS; i++)
+		REQUIRE_OK(ibv_destroy_flow(flow[i * 5 % STEER_MAX_FLOWS]));
 	REQUIRE_OK(ibv_destroy_flow(must(&r, &rule)));
 }
 

@@ -218,6 +218,28 @@ TEST_ROWS(hash, "WQ: what can be hashed", hashes)
 		CHECK_EQ(errno, row->err);
 }
 
+TEST(offer, "J-004 WQ: query_device_ex says what can be hashed, no less and no more")
+{
+	struct dev *d = dev_open_qhca();
+	struct ibv_wq *wq = wq_new(d, cq_new(d, 64, NULL));
+	struct ibv_rwq_ind_table *table = table_new(d, &wq, 0);
+	struct ibv_device_attr_ex attr = {};
+	uint64_t mask;
+	size_t i;
+
+	REQUIRE(table);
+	REQUIRE_OK(ibv_query_device_ex(d->ctx, NULL, &attr));
+	mask = attr.rss_caps.rx_hash_fields_mask;
+	CHECK_EQ(attr.rss_caps.rx_hash_function, IBV_RX_HASH_FUNC_TOEPLITZ);
+	CHECK(rss_new(d, table, mask, sizeof(key)));
+	for (i = 0; i < ARRAY_SIZE(hashes); i++)
+		if (!hashes[i].err)
+			CHECK_EQ(hashes[i].fields & ~mask, 0);
+	for (i = 0; i < 64; i++)
+		if (!(mask & 1ull << i))
+			CHECK(!rss_new(d, table, mask | 1ull << i, sizeof(key)));
+}
+
 /* ---- under load ---- */
 
 #define WQS	4

@@ -60,6 +60,7 @@ TEST(no_cq, "abi: create_wq without a CQ")
 		.hdr = {
 			.length = sizeof(cmd), .object_id = UVERBS_OBJECT_WQ,
 			.method_id = UVERBS_METHOD_WQ_CREATE, .num_attrs = ARRAY_SIZE(cmd.attr),
+			.driver_id = QHCA_RDMA_DRIVER_ID,
 		},
 		.attr = {
 			{ .attr_id = UVERBS_ATTR_CREATE_WQ_HANDLE },

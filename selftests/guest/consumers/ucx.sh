@@ -58,6 +58,53 @@ ucx_verify()
 		"$UCX_DIR/ucx-verify $UCX_LARGEST $UCX_PORT $QHCA_IP"
 }
 
+# How UCX moves messages if it is told: its settings, and what it then says of large ones. Left
+# alone it takes one of these for each size, by what it believes of the adapter.
+UCX_WAYS='
+eager-copy  | UCX_RNDV_THRESH=inf UCX_ZCOPY_THRESH=inf   | multi-frag eager copy-in copy-out
+rndv-put    | UCX_RNDV_THRESH=1 UCX_RNDV_SCHEME=put_zcopy | rendezvous zero-copy .*write to remote
+'
+
+# ucx_way NAME: its settings, in UCX_SETTINGS, and what UCX says, in UCX_SAYS.
+ucx_way()
+{
+	local name settings says
+	while IFS='|' read -r name settings says; do
+		[ "${name// /}" = "$1" ] || continue
+		read -ra UCX_SETTINGS <<<"$settings"
+		UCX_SETTINGS+=(UCX_PROTO_INFO=y)
+		read -r UCX_SAYS <<<"$says"
+		return
+	done <<<"$UCX_WAYS"
+	return 1
+}
+
+# ucx_moves LOG: what it says (UCX_PROTO_INFO) of the largest tagged messages to a peer.
+ucx_moves()
+{
+	awk '/tagged message by ucp_tag_send/ { ours = 1 }
+		ours && /\.\.inf/ { print; ours = 0 }' "$1"
+}
+
+ucx_moves_by() { ucx_moves "$1" | tee /dev/stderr | grep -q "| *\((?) \)\?$2"; }
+
+# ucx_by WAY LOG COMMAND…: what UCX says of it will be in that log.
+ucx_by()
+{
+	local log=$2
+	ucx_way "$1" || return
+	local -x "${UCX_SETTINGS[@]}"
+	shift 2
+	"$@" && ucx_moves_by "$log" "$UCX_SAYS"
+}
+
+# Left alone, over RC of an adapter as fast as this one: what is large is not copied.
+ucx_chooses()
+{
+	local -x UCX_PROTO_INFO=y
+	ucx_verify rc_v && ucx_moves_by "$LOGS/ucx.client" 'rendezvous zero-copy .* remote'
+}
+
 ucx_hello()
 {
 	UCX_PORT=$((UCX_PORT + 1))
@@ -128,11 +175,13 @@ ucx_perftests()
 
 ucx()
 {
-	local tls what
+	local tls what way
 	UCX_PORT=13400
 	expect consumers/ucx/build ucx_build || return
-	for tls in rc_v ud_v; do
-		expect "consumers/ucx/verify-$tls" ucx_verify $tls
+	expect consumers/ucx/verify-rc_v ucx_chooses
+	expect consumers/ucx/verify-ud_v ucx_verify ud_v
+	for way in eager-copy rndv-put; do
+		expect "consumers/ucx/verify-rc_v-$way" ucx_by $way "$LOGS/ucx.client" ucx_verify rc_v
 	done
 	# The link-local GID; UCX prefers one of IPv4.
 	expect consumers/ucx/hello-ud_v-link-local ucx_hello ud_v 0

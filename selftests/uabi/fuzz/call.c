@@ -211,6 +211,7 @@ static int send_ioctl(struct call *c, uint16_t object, uint16_t cmd)
 	hdr->object_id = object;
 	hdr->method_id = cmd;
 	hdr->num_attrs = n;
+	hdr->driver_id = QHCA_RDMA_DRIVER_ID;	/* else the core looks no further */
 	memcpy(hdr->attrs, c->attrs, n * sizeof(hdr->attrs[0]));
 	spoil_attrs(hdr);
 	hdr->length = sizeof(*hdr) + hdr->num_attrs * sizeof(hdr->attrs[0]);
