@@ -186,20 +186,33 @@ publish()
 	mv -T "$1" "$2"
 }
 
-# wrap DIR PROGRAM OPTIONS [own]: DIR/PROGRAM runs DIR/PROGRAM.bin with the loader and the C
-# library in DIR/lib, unless it knows its own. OPTIONS are shell text and may use $d, DIR.
+# wrap DIR PROGRAM OPTIONS [own | LOADER]: DIR/PROGRAM runs DIR/PROGRAM.bin with the loader and
+# the C library in DIR/lib, unless it knows its own. OPTIONS, and those in LOADER for the
+# loader, are shell text and may use $d, DIR.
 wrap()
 {
+	local loader=''
+	[ "${4:-}" = own ] || loader="set -- \"\$d/lib/ld-linux-x86-64.so.2\" \\
+	--library-path \"\$d/lib\" ${4:-} --argv0 $2 \"\$@\""
 	cat >"$1/$2" <<-WRAPPER
 	#!/bin/sh
 	# Generated: run $2 with the C library it was built for.
 	d=\$(dirname "\$(readlink -f "\$0")")
 	set -- "\$d/$2.bin" $3 "\$@"
-	[ -n "${4:-}" ] || set -- "\$d/lib/ld-linux-x86-64.so.2" \\
-		--library-path "\$d/lib" --argv0 $2 "\$@"
+	$loader
 	exec "\$@"
 	WRAPPER
 	chmod +x "$1/$2"
+}
+
+# device_sources TREE: those of the device in TREE/src, changed files only; meson builds them in
+# TREE/build, and a TREE in which it never got that far begins anew.
+device_sources()
+{
+	[ -e "$1/build/build.ninja" ] || rm -rf "$1"
+	mkdir -p "$1/src"
+	rsync -rc --delete --exclude=/qemu-device/tests/ --exclude=/qemu-device/qtest/ \
+		"$QHCA_TOP/qemu-device" "$QHCA_TOP/include" "$1/src/"
 }
 
 # own_loader DIR FINAL PROGRAM: through its loader a program is, to itself, the loader, and

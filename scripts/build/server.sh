@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# server.sh [--asan | --tsan | --library]
+# server.sh [--asan | --tsan]
 #
 # Build qhca-server, the device as a process of its own; print the directory with it.
 # DIR/qhca-server runs on any Linux machine. Beside it, sandbox-test tests its sandbox, which
@@ -9,13 +9,12 @@
 #
 #   --asan  with AddressSanitizer and UBSan
 #   --tsan  with ThreadSanitizer
-#   --library  only the source of libvfio-user
 #
-# libvfio-user has no package and no releases; its source comes with Debian's QEMU.
+# libvfio-user has no package; see qemu-source.sh.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
-OPTIONS=(--buildtype=debugoptimized) kind='' library=''
+OPTIONS=(--buildtype=debugoptimized) kind=''
 # As Debian builds what strangers talk to; sanitizers have their own means.
 HARDENED=(-Db_pie=true '-Dc_link_args=-Wl,-z,relro,-z,now'
 	-Dc_args='-D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fcf-protection')
@@ -24,50 +23,19 @@ case ${1:-} in
 --asan) kind=asan; OPTIONS+=('-Db_sanitize=address,undefined') ;;
 # It does not know fences, by which no two threads of the server meet: they are for guests.
 --tsan) kind=tsan; OPTIONS+=(-Db_sanitize=thread -Dc_args=-Wno-tsan) ;;
---library) library=1 ;;
 -h|--help) usage; exit 0 ;;
 *) usage >&2; exit 2 ;;
 esac
 
 VERSION=$(sed -n "s/^## \([0-9.]*\).*/\1/p" "$QHCA_TOP/CHANGELOG.md" | head -n 1)
-# Mistakes of the library that a hostile machine can use; each file says which.
-PATCHES=("$QHCA_TOP"/qemu-device/server/patches/*.patch)
-VFIO_USER=$QHCA_CACHE/libvfio-user-$(hash_text "$QHCA_SUITE" "$(cat "${PATCHES[@]}")" v1)
-
-# The tarball only, of which a thousandth is needed.
-fetch_library()
-{
-	local tmp=$VFIO_USER.tmp patch
-	have "$VFIO_USER" && return
-	rm -rf "$tmp"
-	mkdir -p "$tmp"
-	with_lock buildroot-apt run_step "Debian's package lists" \
-		"$QHCA_TOP/scripts/build/buildroot.sh" --root -- apt-get -q update
-	# shellcheck disable=SC2016 # expands inside
-	run_step "libvfio-user source" in_buildroot sh -ec '
-		cd "$1"
-		apt-get -q source --only-source --download-only --tar-only qemu
-		tar -xf qemu_*.orig.tar.* --wildcards --strip-components=3 \
-			"*/subprojects/libvfio-user/include" "*/subprojects/libvfio-user/lib" \
-			"*/subprojects/libvfio-user/LICENSE"
-		rm qemu_*
-	' sh "$(br_path "$tmp")"
-	for patch in "${PATCHES[@]}"; do
-		in_buildroot patch -d "$(br_path "$tmp")" -p1 -s -f <"$patch" ||
-			die "${patch##*/} does not apply"
-	done
-	publish "$tmp" "$VFIO_USER"
-}
+VFIO_USER=$("$QHCA_TOP/scripts/build/qemu-source.sh")/libvfio-user
 
 make_final()
 {
 	local tree=$QHCA_CACHE/server-tree${kind:+-$kind}-$base_key tmp=$out.tmp
 	local programs=(qhca-server) program
 	have "$out" && return
-	[ -e "$tree/build/build.ninja" ] || rm -rf "$tree"
-	mkdir -p "$tree/src"
-	rsync -rc --delete --exclude=/qemu-device/tests/ --exclude=/qemu-device/qtest/ \
-		"$QHCA_TOP/qemu-device" "$QHCA_TOP/include" "$tree/src/"
+	device_sources "$tree"
 	# shellcheck disable=SC2016
 	run_step "qhca-server${kind:+ ($kind)}" in_buildroot sh -ec '
 		tree=$1 library=$2 version=$3
@@ -96,8 +64,6 @@ base_key=$(hash_text "$QHCA_SUITE" "$VFIO_USER" "$VERSION" "${OPTIONS[@]}")
 STEP_TAG=$base_key
 out=$QHCA_CACHE/server${kind:+-$kind}-$(hash_text "$base_key" "$(declare -f wrap own_loader)" \
 	"$(hash_tree "$QHCA_TOP"/qemu-device/{common,engine,server,trace-events} "$QHCA_TOP/include/qhca")")
-have "$VFIO_USER" || with_lock libvfio-user fetch_library
-[ -z "$library" ] || { echo "$VFIO_USER"; exit; }
 have "$out" || with_lock "server-$base_key" make_final
 cache_trim server 6
 echo "$out"

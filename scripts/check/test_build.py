@@ -9,7 +9,8 @@ import types
 import unittest
 from unittest import mock
 
-from vmlib import build, machine, session
+import composed
+from vmlib import build, machine
 
 
 class Installed(unittest.TestCase):
@@ -104,16 +105,10 @@ class Arm64(unittest.TestCase):
 
     def test_command(self):
         opts = types.SimpleNamespace(
-            console=False, iommu=False, smp=1, mem='1G', kernel_arg=[], allow_splat=True,
+            console=False, iommu=False, smp=1, mem=1024, kernel_arg=[], allow_splat=True,
             internet=False, mounts=[], trace=[], gdb=False, qemu_arg=[], server=True,
             arm64='16k')
-        with tempfile.TemporaryDirectory() as top:
-            one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
-            one.image, one.payload = top, os.path.join(top, 'payload')
-            args = machine.command(opts, {'qemu': 'true', 'kernel': None, 'userspace': None}, one)
-            for pipe in one.pipes:
-                pipe.start()
-                pipe.finish()
+        args = composed.command(opts)
         self.assertEqual(args[args.index('-machine') + 1],
                          'virt,gic-version=max,memory-backend=ram')
         self.assertTrue(args[args.index('-append') + 1].startswith('console=ttyAMA0 '))

@@ -4,6 +4,7 @@
 import json
 import os
 import platform
+import re
 import subprocess
 
 from . import logs, requests, tsc
@@ -46,6 +47,16 @@ def choose_accel(wish, arm64=False):
         return 'tcg', 'this machine is no arm64'
     reason = why_not_kvm()
     return ('tcg', f'much slower than KVM, but {reason}') if reason else ('kvm', '/dev/kvm works')
+
+
+def megabytes(text):
+    """A size as --mem has it, in MiB: a number of them, or one with K, M, G or T. QEMU's own
+    options do not agree on what a number alone means."""
+    found = re.fullmatch(r'(\d+)([KMGT]?)', text, re.IGNORECASE | re.ASCII)
+    kib = found and int(found[1]) << 10 * 'KMGT'.index(found[2].upper() or 'M')
+    if not kib or kib % 1024:
+        raise ValueError(text)
+    return kib // 1024
 
 
 def root_port(number):
@@ -155,13 +166,13 @@ def command(opts, dirs, machine):
     kernel = dirs['kernel'] or machine.image
     level = 7 if opts.console else 5
     # Memory that the server can map, too.
-    shared_memory = ['-object', f'memory-backend-memfd,id=ram,size={opts.mem},share=on']
+    shared_memory = ['-object', f'memory-backend-memfd,id=ram,size={opts.mem}M,share=on']
     args = [dirs['qemu'], '-name', f'qhca-{machine.role}',
             *(shared_memory if opts.server else []),
             '-machine', _board(opts, accel) + (',memory-backend=ram' if opts.server else ''),
             '-accel', 'tcg,thread=multi' if accel == 'tcg' else accel,
             '-cpu', 'host' if accel != 'tcg' else 'max,pauth-impdef=on' if opts.arm64 else 'max',
-            '-smp', str(opts.smp), '-m', opts.mem, '-nodefaults', '-display', 'none',
+            '-smp', str(opts.smp), '-m', f'{opts.mem}M', '-nodefaults', '-display', 'none',
             '-no-reboot', '-kernel', _kernel(kernel),
             '-initrd', os.path.join(kernel, 'initrd'),
             '-append', _kernel_args(opts, machine.accel, level)]

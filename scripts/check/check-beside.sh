@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# check-beside.sh
+#
+# The object that has the device, beside Debian's QEMU and beside what it does not belong to.
+# Prints TAP and totals.
+
+. "$(dirname "$(readlink -f "$0")")/../lib.sh"
+
+case ${1:-} in
+-h|--help) usage; exit 0 ;;
+esac
+
+# shellcheck disable=SC2034 # for result.sh
+LOGS=$QHCA_CACHE/logs/check-beside
+. "$QHCA_TOP/selftests/guest/result.sh"
+WORK=$(mktemp -d "$QHCA_CACHE/tmp/beside.XXXXXX")
+trap 'rm -rf "$WORK"' EXIT
+
+# beside DIR PROGRAM ARGUMENT…: a program of DIR with the object.
+beside()
+{
+	local dir=$1 program=$2
+	shift 2
+	timeout "$PATIENCE" "$dir/lib/ld-linux-x86-64.so.2" --preload "$QEMU/qhca.so" \
+		--library-path "$dir/lib" "$dir/$program.bin" "$@" </dev/null
+}
+
+# refused WORDS PROGRAM…: it ends with one line that has these words.
+refused()
+{
+	local words=$1 out rc=0
+	shift
+	out=$(beside "$@" 2>&1) || rc=$?
+	echo "$out"
+	[ $rc = 1 ] && [ "$(wc -l <<<"$out")" = 1 ] && [[ $out == "qhca.so, made for QEMU $VERSION: "*$words* ]]
+}
+
+# machine OPTION…: QEMU with the device, and commands for its monitor on standard input.
+machine()
+{
+	timeout "$PATIENCE" "$QEMU/qemu-system-x86_64" -machine q35 -S -nodefaults -display none \
+		-monitor stdio -device qhca "$@"
+}
+
+# The processes that QEMU starts have neither the object nor a way to it.
+alone()
+{
+	local now="cat /proc/self/maps /proc/self/environ"
+	machine <<<"migrate \"exec:$now >$WORK/child; cat >/dev/null\""$'\nquit' || return
+	grep -q '/cat$' "$WORK/child" && ! grep -a 'qhca\.so' "$WORK/child"
+}
+
+sandboxed()
+{
+	machine -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny \
+		<<<$'info pci\nquit' >"$WORK/pci" && grep -i 'PCI device 1af4:10f0' "$WORK/pci"
+}
+
+QEMU=$("$QHCA_TOP/scripts/build/beside.sh")
+OTHER=$("$QHCA_TOP/scripts/build/stock-qemu.sh")
+VERSION=$(<"$("$QHCA_TOP/scripts/build/qemu-source.sh")/VERSION")
+OTHER_VERSION=$("$OTHER/qemu-system-x86_64" --version | sed -n 's/.*version \([0-9.]*\).*/\1/p')
+
+expect beside/version refused "this is QEMU $OTHER_VERSION" "$OTHER" qemu-system-x86_64 -version
+expect beside/program refused "is no qemu-system that exports its functions" "$QEMU" qemu-img --version
+expect beside/children alone
+expect beside/sandbox sandboxed
+summary
