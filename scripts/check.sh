@@ -17,6 +17,7 @@
 # when it ends, and QHCA_CACHE/results/last keeps it. The last lines are what failed
 # and, on a line of its own, the totals: N passed, N failed, N skipped.
 #
+# QHCA_PATIENCE is how many times longer than usual tests may take; check/patience.py measures it.
 # VMFLAGS goes to scripts/vm. soak runs COUNT schedules of the engine's simulator,
 # starting with SEED; soak-guest connections that come and go, for MINUTES (10; 0:
 # until something fails).
@@ -70,6 +71,9 @@ part()
 	trap "times >'$RUN/$1.times'" EXIT
 	"${command[@]}"
 }
+
+# clocked NAME: the part, whose lines are dated.
+clocked() { part "$1" 2>&1 | "$QHCA_TOP/scripts/check/stamp.py" "$RUN/$1.clock"; }
 
 declare -A PART_OF SINCE KIND
 
@@ -151,7 +155,7 @@ run()
 				continue
 			fi
 			log "$name"
-			spawn "$name" part "$name" >"$RUN/$name.log" 2>&1
+			spawn "$name" clocked "$name" >"$RUN/$name.log" 2>&1
 		done
 		waiting=("${later[@]}")
 		reap
@@ -163,7 +167,7 @@ alone()
 {
 	local rc=0
 	ALONE=1 SINCE[$1]=$SECONDS
-	( part "$1" ) 2>&1 | tee "$RUN/$1.log" || rc=$?
+	clocked "$1" | tee "$RUN/$1.log" || rc=$?
 	ended "$1" $rc
 }
 
@@ -278,6 +282,9 @@ main()
 	mkdir -p "$QHCA_CACHE/results"
 	"$QHCA_TOP/scripts/build/host-deps.sh" --ask
 	export QHCA_BACKGROUND=1
+	[ -n "${QHCA_PATIENCE:-}" ] || QHCA_PATIENCE=$("$QHCA_TOP/scripts/check/patience.py")
+	export QHCA_PATIENCE
+	[ "$QHCA_PATIENCE" = 1 ] || log "this machine is slow or busy: time limits times $QHCA_PATIENCE"
 	RUN=$(mktemp -d "$QHCA_CACHE/results/$(date +%m%d-%H%M%S).XXX")
 	[ ${#names[@]} = 1 ] || build "${names[@]}"
 	run "${names[@]}"

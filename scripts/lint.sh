@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# lint.sh [PART…]
+# lint.sh [--all] [PART…]
 #
-# All checks of the source text, several at a time:
+# All checks of the source text, several at a time. Parts marked with * leave out files that they
+# have passed before as they are, with what these include, unless --all:
 #   text        what .pre-commit-config.yaml lists: language, size, spelling, licences, shell
 #               and Python, in all files that git knows
 #   python      the tests of scripts/ pass
@@ -14,13 +15,13 @@
 #               asserted, and numbers in sentences are those of the code
 #   rooms       the engine's folders include and call only what is above them, and the files
 #               of qhca.ko call only what is before them in its Makefile
-#   checkpatch  the kernel's, --strict, on drivers/ include/ selftests/
-#   qemu        QEMU's checkpatch on qemu-device/
-#   w1          the modules with W=1
-#   kernels     the modules with W=1 for the oldest and the newest kernel
-#   sparse      the modules with C=2, for the guest's kernel and that of sid
-#   cocci       the kernel's coccinelle scripts, patch-free report mode
-#   tidy        gcc -Wconversion and clang-tidy on the engine, which a compiler for Windows
+#   checkpatch* the kernel's, --strict, on drivers/ include/ selftests/
+#   qemu*       QEMU's checkpatch on qemu-device/
+#   w1*         the modules with W=1
+#   kernels*    the modules with W=1 for the oldest and the newest kernel
+#   sparse*     the modules with C=2, for the guest's kernel and that of sid
+#   cocci*      the kernel's coccinelle scripts, patch-free report mode
+#   tidy*       gcc -Wconversion and clang-tidy on the engine, which a compiler for Windows
 #               takes, too
 #   cluster     clang-tidy on the cluster simulator, with what sim/ns3/.clang-tidy lists
 # Ends with: N passed, N failed, N skipped (parts). Findings are printed as
@@ -32,6 +33,24 @@ cd "$QHCA_TOP"
 PARTS=(tidy cluster cocci checkpatch w1 kernels sparse text qemu rooms python docs conformance
 	consumers layout)
 SKIPPED=77
+
+MEMORY=$QHCA_CACHE/lint ALL=''
+
+# unseen OPTION… FILE…: into the array `list`, those that this part has not passed as they are.
+# OPTIONs are the checker's, and -I DIR for what the files include.
+unseen()
+{
+	local found what
+	what="$(declare -f "lint_$PART") $(basename "$(buildroot_dir)")"
+	while [[ $1 == --* ]]; do
+		what+=" $1"
+		shift
+	done
+	found=$(scripts/check/unseen.py list "$MEMORY/${ALL:+none-}$PART" "$what" "$@")
+	grep '^:' <<<"$found" >>"$OUT/$PART.keys" || :
+	mapfile -t list < <(grep -v '^:' <<<"$found" || :)
+	[ -n "${list[*]}" ] || list=()
+}
 
 br_extra() { "$QHCA_TOP/scripts/build/buildroot.sh" --extra -- "$@"; }
 
@@ -79,36 +98,35 @@ get_tools()
 
 lint_checkpatch()
 {
-	local list rc=0
-	list=$(files 'drivers/*.[ch]' 'include/net/*.h' 'include/uapi/*.h' 'include/trace/*.h')
-	# shellcheck disable=SC2086 # a list
-	[ -z "$list" ] || checkpatch FILE_PATH_CHANGES $list || rc=1
+	local files rc=0
+	mapfile -t files < <(files 'drivers/*.[ch]' 'include/net/*.h' 'include/uapi/*.h' 'include/trace/*.h')
+	checkpatch FILE_PATH_CHANGES "${files[@]}" || rc=1
 	# What stands in for a newer kernel's macro may leave an argument aside.
-	list=$(files 'include/compat/*.h')
-	# shellcheck disable=SC2086
-	[ -z "$list" ] || checkpatch FILE_PATH_CHANGES,MACRO_ARG_UNUSED $list || rc=1
+	mapfile -t files < <(files 'include/compat/*.h')
+	checkpatch FILE_PATH_CHANGES,MACRO_ARG_UNUSED "${files[@]}" || rc=1
 	# Code that user space and QEMU compile, too, cannot use kernel types and
 	# helpers; a size assertion belongs right under its structure; a macro that makes a row
 	# of a list is no expression, and does not use all columns.
-	list=$(files 'include/qhca/*.h' 'selftests/*.[ch]' ':!selftests/guest')
-	# shellcheck disable=SC2086
-	[ -z "$list" ] || checkpatch FILE_PATH_CHANGES,PREFER_KERNEL_TYPES,BIT_MACRO,CAMELCASE,LINE_SPACING,MACRO_ARG_REUSE,MACRO_ARG_UNUSED,COMPLEX_MACRO,PREFER_DEFINED_ATTRIBUTE_MACRO \
-		$list || rc=1
+	mapfile -t files < <(files 'include/qhca/*.h' 'selftests/*.[ch]' ':!selftests/guest')
+	checkpatch FILE_PATH_CHANGES,PREFER_KERNEL_TYPES,BIT_MACRO,CAMELCASE,LINE_SPACING,MACRO_ARG_REUSE,MACRO_ARG_UNUSED,COMPLEX_MACRO,PREFER_DEFINED_ATTRIBUTE_MACRO \
+		"${files[@]}" || rc=1
 	return $rc
 }
 
 # checkpatch IGNORE FILE…
 checkpatch()
 {
-	local tools ignore=$1
+	local tools list ignore=$1
 	shift
+	unseen "--ignore=$ignore" "$@"
+	[ ${#list[@]} != 0 ] || return 0
 	tools=$(kernel_tools)
 	# In /tmp: it leaves a cache file behind where it runs.
 	# shellcheck disable=SC2016 # expands inside
 	br_extra sh -c 'cd /tmp; exec "$@"' sh \
 		perl "$(br_path "$tools")/scripts/checkpatch.pl" --strict --no-tree --terse \
 		--no-summary --show-types --ignore "$ignore" --max-line-length=100 -f \
-		"${@/#/$QHCA_BR_TOP/}" | sed "s|^$QHCA_BR_TOP/||"
+		"${list[@]/#/$QHCA_BR_TOP/}" | sed "s|^$QHCA_BR_TOP/||"
 }
 
 # False positives of QEMU's script: rows of a table in a macro, an enumerator that
@@ -121,13 +139,13 @@ QEMU_MISTAKEN+='|(icrc.c|bytes.h):.* architecture specific defines|(icrc|walk|tr
 
 lint_qemu()
 {
-	local tree list out rc=0
-	list=$(files 'qemu-device/*.[ch]')
-	[ -n "$list" ] || return $SKIPPED
+	local tree files list out rc=0
+	mapfile -t files < <(files 'qemu-device/*.[ch]')
+	unseen "--mistaken=$QEMU_MISTAKEN" "${files[@]}"
+	[ ${#list[@]} != 0 ] || return 0
 	tree=$("$QHCA_TOP/scripts/build/qemu.sh" --tree)
-	# shellcheck disable=SC2086 # a list
 	out=$(br_extra perl "$(br_path "$tree")/scripts/checkpatch.pl" --strict --no-tree \
-		--terse --no-summary -f $list 2>&1) || rc=$?
+		--terse --no-summary -f "${list[@]}" 2>&1) || rc=$?
 	[ $rc -le 1 ] || { echo "$out"; return 1; }	# 1: with findings
 	! grep -vE "$QEMU_MISTAKEN|^$" <<<"$out"
 }
@@ -138,8 +156,10 @@ lint_python()
 {
 	local room out rc=0
 	for room in bench check docs; do
-		out=$(PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts python3 -m unittest discover \
+		out=$(PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts python3 -W error -m unittest discover \
 			-s scripts/$room 2>&1) || { echo "$out"; rc=1; }
+		# Python cannot fail for what nobody has closed: it finds that when it tidies up.
+		[[ $out != *ResourceWarning* ]] || { echo "$out"; rc=1; }
 	done
 	return $rc
 }
@@ -180,19 +200,31 @@ clean()
 	return 0
 }
 
+# All of the modules, if any of their files is new: one is compiled with all others.
+new_modules()
+{
+	local files list
+	mapfile -t files < <(files Kbuild Makefile drivers include selftests/kmod)
+	unseen "${files[@]}"
+	[ ${#list[@]} != 0 ]
+}
+
 warnings()
 {
-	[ -e Kbuild ] || return $SKIPPED
 	clean "$QHCA_TOP/scripts/build/modules.sh" "$@"
 }
 
-lint_w1() { warnings W=1; }
-lint_kernels() { warnings --kernel 6.1 W=1 && warnings --kernel 7 W=1; }
+lint_w1() { ! new_modules || warnings W=1; }
+lint_kernels()
+{
+	! new_modules || { warnings --kernel 6.1 W=1 && warnings --kernel 7 W=1; }
+}
 
 # Debian's stable sparse cannot read headers of 7.x, that of sid can, and sid has some.
 lint_sparse()
 {
 	local kernel rc=0
+	new_modules || return 0
 	for kernel in '' sid; do
 		sparse_works ${kernel:+--kernel $kernel} &&
 			warnings ${kernel:+--kernel $kernel} C=2 CHECK=sparse || rc=1
@@ -214,22 +246,25 @@ sparse_works()
 
 lint_cocci()
 {
-	local tools out script
-	[ -d drivers ] || return $SKIPPED
+	local tools files list out script
+	mapfile -t files < <(files 'drivers/*.c')
+	unseen -I include "${files[@]}"
+	[ ${#list[@]} != 0 ] || return 0
 	tools=$(kernel_tools)
 	# Scripts that need the whole kernel, or have no report mode, print nothing.
 	# shellcheck disable=SC2016 # expands inside
-	out=$(br_extra sh -c 'cd "$1/scripts/coccinelle"
+	out=$(br_extra sh -c 'cd "$1/scripts/coccinelle"; top=$2; shift 2
+		printf "%s\n\n" "$@" >/tmp/cocci.files
 		echo "int f(int a) { if (a) return 1;; return 0; }" >/tmp/cocci.c
 		spatch --very-quiet -D report --cocci-file misc/semicolon.cocci /tmp/cocci.c |
 			grep -q "Unneeded semicolon" || echo "cocci: it finds nothing anywhere"
 		find . -name "*.cocci" | sort | while read -r script; do
 			grep -q "virtual report" "$script" || continue
 			timeout 900 spatch --very-quiet -D report --no-show-diff \
-				--include-headers -I "$2/include" --cocci-file "$script" \
-				--dir "$2/drivers" 2>/dev/null
+				--include-headers -I "$top/include" --cocci-file "$script" \
+				--file-groups /tmp/cocci.files 2>/dev/null
 			[ $? != 124 ] || echo "$script:1: does not end"
-		done' sh "$(br_path "$tools")" "$QHCA_BR_TOP")
+		done' sh "$(br_path "$tools")" "$QHCA_BR_TOP" "${list[@]/#/$QHCA_BR_TOP/}")
 	script=$(grep -vE '^ *$|^warning: |Coccinelle:' <<<"$out" || :)
 	[ -z "$script" ] || { echo "$script"; return 1; }
 }
@@ -245,33 +280,35 @@ lint_cluster()
 
 lint_tidy()
 {
-	local list compiler rc=0
-	list=$(files 'qemu-device/engine/*.c')
-	[ -n "$list" ] || return $SKIPPED
+	local files list compiler rc=0
+	mapfile -t files < <(files 'qemu-device/engine/*.c')
+	unseen -I include -I qemu-device/engine "${files[@]}"
+	[ ${#list[@]} != 0 ] || return 0
 	# The engine is plain C: checking it needs no build system.
-	# shellcheck disable=SC2086 # a list
 	for compiler in gcc x86_64-w64-mingw32-gcc-win32; do
 		clean br_extra $compiler -std=gnu11 -O1 -fsyntax-only -Wall -Wextra -Wconversion \
 			-Wshadow -Wno-sign-conversion -Wno-unused-parameter -Iinclude \
-			-Iqemu-device/engine $list || rc=1
+			-Iqemu-device/engine "${list[@]}" || rc=1
 	done
-	# shellcheck disable=SC2086
 	clean br_extra clang-tidy --quiet --checks='-*,bugprone-*,clang-analyzer-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-bugprone-assignment-in-if-condition,-bugprone-narrowing-conversions,-bugprone-casting-through-void,-bugprone-multi-level-implicit-pointer-conversion,-bugprone-implicit-widening-of-multiplication-result,-clang-analyzer-optin.performance.Padding,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling' \
-		$list -- -std=gnu11 -Iinclude -Iqemu-device/engine || rc=1
+		"${list[@]}" -- -std=gnu11 -Iinclude -Iqemu-device/engine || rc=1
 	return $rc
 }
 
 # judge PART: what it finds, and its status, go to files.
 judge()
 {
-	local rc=0
+	local rc=0 PART=$1
+	: >"$OUT/$1.keys"
 	( "lint_$1" ) >"$OUT/$1" 2>&1 </dev/null || rc=$?
+	[ $rc != 0 ] || scripts/check/unseen.py keep "$MEMORY/$1" <"$OUT/$1.keys"
 	echo $rc >"$OUT/$1.status"
 	log "$1: done"
 }
 
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
+--all) ALL=1; shift ;;
 esac
 [ $# -gt 0 ] || set -- "${PARTS[@]}"
 for part; do

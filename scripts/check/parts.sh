@@ -30,7 +30,7 @@ engine         | one  | check full       |          | engine check V=1
 server         | one  | check full       | server   | server
 consumers      | one  | check full       |          | consumers_alone
 hostile        | one  | check full       | variants | hostile
-kernel         | one  | check full       | guest    | one_guest 1200 -- eth kverbs soak
+kernel         | one  | check full       | guest    | one_guest 1200 -- claims eth kverbs soak
 rails          | one  | check full       |          | rails 1200 --hcas 2
 disorder       | one  | full             | variants | disorder
 rails-8        | one  | full             | variants | rails 1800 --hcas 8 --smp 4 --mem 4G
@@ -41,7 +41,7 @@ vm             | one  | full             | launcher | check_vm options
 lab            | pair | full             | launcher | check_vm lab
 tour           | one  | full             |          | tour
 snapshot       | one  | full             | variants | one_guest 1200 -- snapshot
-pyverbs        | one  | check full       | guest    | one_guest 1200 -- tools cm pyverbs
+pyverbs        | one  | check full       | guest    | one_guest 1200 -- tools speeds cm pyverbs
 matrix         | one  | check full       | guest    | one_guest 2400 -- matrix
 mw2a           | one  | check full       | variants | one_guest 1200 --device-arg mw2a=on --device-arg guest-faults=on --env MW_TYPE_2A=1 -- kselftest mw mw_race inval stress
 server-guest   | one  | full             | server   | server_guest
@@ -49,6 +49,7 @@ server-pair    | pair | full             | server   | machines 2 --mortal-server
 server-fuzz    | one  | full             | server   | server_fuzz
 tsan-server    | one  | full             | server   | tsan_server
 qtest          | one  | quick check full |          | qtest
+beside         | one  | check full       |          | beside
 instructions   | one  | check full       |          | instructions
 cluster        | one  | check full       |          | cluster
 cluster-captures | one | check full       |          | cluster_captures
@@ -185,9 +186,10 @@ cluster_dcqcn() { counted cluster-dcqcn "$QHCA_TOP/scripts/cluster/test_dcqcn.py
 cluster_random() { counted cluster-random "$QHCA_TOP/scripts/cluster/fuzz.py" --count 40; }
 tour() { "$QHCA_TOP/scripts/docs/tour.py" --check; }
 packages() { "$QHCA_TOP/scripts/release/check-packages.sh"; }
+beside() { "$QHCA_TOP/scripts/check/check-beside.sh"; }
 oci() { "$QHCA_TOP/scripts/release/check-oci.sh"; }
 
-lint() { "$QHCA_TOP/scripts/lint.sh"; }
+lint() { "$QHCA_TOP/scripts/lint.sh" ${FULL:+--all}; }
 
 # qtest [--debug]: with the QEMU that build/qemu.sh makes with these options.
 qtest()
@@ -334,11 +336,12 @@ hostile()
 		--env HOSTILE_NVME_SEEDS="4,7,8,$(seeds_of_today 3)" -- lies hostile
 }
 
-# The device goes and comes back: once in each way, or often, with a disk beside.
+# The device goes and comes back: once in each way, with a look at everything now and then, which
+# is what takes long; or often, with a look after each, and a disk beside.
 life()
 {
 	if [ -z "$FULL" ]; then
-		one_guest 1500 --env LIFE_CYCLES=1 -- life
+		one_guest 1500 --env LIFE_CYCLES=1 --env LIFE_TOGETHER=6 -- life
 	else
 		one_guest 7200 --env LIFE_CYCLES="${LIFE_CYCLES:-20}" --env LIFE_NVME=1 \
 			--env KILL_CYCLES="${LIFE_CYCLES:-20}" -- life kselftest kill

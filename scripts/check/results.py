@@ -3,12 +3,14 @@
 """What the parts of a test run have reported.
 
   results.py DIR part NAME             the totals of one part, in one line
+  results.py DIR slow [NAME]           the tests that took longest, of all parts or one
   results.py DIR end [--junit FILE]    all parts: DIR/results.tap, what failed, and
                                        the totals; exit status 1 if something failed
 
-DIR is what scripts/check.sh leaves in the cache: PART.log is the output of a part,
-`parts` has a line "PART STATUS SECONDS CPU-SECONDS" for each that has ended, `plan` the
-names of those that should run. A part fails as a whole if it did not run, printed no totals or
+DIR is what scripts/check.sh leaves in the cache: PART.log is the output of a part, PART.clock
+the second in which each of its lines came (stamp.py), `parts` has a line
+"PART STATUS SECONDS CPU-SECONDS" for each that has ended, `plan` the names of those that should
+run. A part fails as a whole if it did not run, printed no totals or
 others than those of its results, or did not run what it announced (a line
 "# plan GROUP: NAME…").
 
@@ -16,6 +18,7 @@ FILE is JUnit's XML, for CI systems: a test suite for each part.
 """
 
 import argparse
+import itertools
 import os
 import re
 import sys
@@ -30,16 +33,22 @@ SUM = re.compile(r'^(?:[a-z]\| )?(\d+) passed, (\d+) failed, (\d+) skipped\b')
 PLAN = re.compile(r'^([a-z]\| )?# plan ([^:]+): (.*)')
 KINDS = ('passed', 'failed', 'skipped')
 CONTEXT = 30        # lines of a report before a failure
+SLOWEST = 30
 
 
 class Result:
-    def __init__(self, kind, group, name, reason='', context=()):
+    """@seconds: since the result before it of the same machine."""
+
+    def __init__(self, kind, group, name, reason='', context=(), seconds=0.0):
         self.kind, self.group, self.name = kind, group, name
-        self.reason, self.context = reason or '', list(context)
+        self.reason, self.context, self.seconds = reason or '', list(context), seconds
+
+    def title(self):
+        group = re.sub(r'(?<!\| )$', ': ', self.group) if self.group else ''
+        return group + self.name
 
     def tap(self, part):
-        group = re.sub(r'(?<!\| )$', ': ', self.group) if self.group else ''
-        text = f'{"not ok" if self.kind == "failed" else "ok"} - {part}: {group}{self.name}'
+        text = f'{"not ok" if self.kind == "failed" else "ok"} - {part}: {self.title()}'
         reason = ' '.join(filter(None, ['SKIP' if self.kind == 'skipped' else '', self.reason]))
         return text + (f' # {reason}' if reason else '')
 
@@ -50,11 +59,16 @@ class Report:
     def __init__(self, name, seconds):
         self.name, self.seconds = name, seconds
         self.results, self.plans, self.sums = [], [], []
+        self.last, self.told = '', 0.0      # line, and when the last result came
 
-    def read(self, file):
-        program, context = '', []
-        for line in file:
+    def read(self, file, clock=()):
+        """@clock: when each line came, if that is known."""
+        program, context, times = '', [], {}
+        for line, now in itertools.zip_longest(file, clock, fillvalue=0.0):
+            if not line:
+                break
             line = line.rstrip('\r\n')
+            self.last = line or self.last
             if match := PROGRAM.match(line):
                 program = match[1].removeprefix('./').removeprefix('build/')
             if match := SUM.match(line):
@@ -63,9 +77,12 @@ class Report:
                 self.plans.append((match[1] or '', match[2], match[3].split()))
             elif match := RESULT.match(line):
                 kind = 'failed' if match['bad'] else 'skipped' if match['skip'] else 'passed'
-                group = (match['machine'] or '') + (match['group'] or program)
-                self.results.append(Result(kind, group, match['name'] or '', match['reason'],
-                                           context if kind == 'failed' else ()))
+                machine = match['machine'] or ''
+                self.results.append(Result(kind, machine + (match['group'] or program),
+                                           match['name'] or '', match['reason'],
+                                           context if kind == 'failed' else (),
+                                           max(0.0, now - times.get(machine, 0.0))))
+                times[machine] = self.told = now
                 context = []
             else:
                 context = context[-CONTEXT:] + [line]
@@ -83,8 +100,15 @@ class Part(Report):
         path = os.path.join(directory, f'{name}.log')
         if os.path.exists(path):
             with open(path, encoding='utf-8', errors='replace') as file:
-                self.read(file)
+                self.read(file, map(float, lines_of(directory, f'{name}.clock')))
         self._judge()
+
+    def _end(self):
+        """Where it was when it ended too early."""
+        if not self.results:
+            return f'no result; the last line: {self.last}'
+        return (f'the last result, after {self.told:.0f} of {self.seconds} s: '
+                f'{self.results[-1].title()}; the last line: {self.last}')
 
     def _fail(self, reason):
         self.results.append(Result('failed', '', 'the part as a whole', reason))
@@ -96,7 +120,7 @@ class Part(Report):
         if self.status is None:
             self._fail('it has not run')
         elif not told:
-            self._fail(f'no sum, status {self.status}')
+            self._fail(f'no sum, status {self.status}; {self._end()}')
         elif told != count:
             self._fail(f'its sum is {text_of(told)}, its results are {text_of(count)}')
         elif self.status and not count[1]:
@@ -158,6 +182,7 @@ def write_junit(path, parts):
         for result in part.results:
             group = re.sub(r'\W+', '-', result.group).strip('-')
             case = ET.SubElement(suite, 'testcase', name=printable(result.name),
+                                 time=f'{result.seconds:.1f}',
                                  classname='.'.join(filter(None, [part.name, group])))
             if result.kind == 'skipped':
                 ET.SubElement(case, 'skipped', message=printable(result.reason))
@@ -182,11 +207,17 @@ def report_failures(parts):
                 print(result.tap(part.name).replace('not ok - ', 'not ok ', 1))
 
 
+def report_slowest(parts):
+    results = [(result.seconds, part.name, result) for part in parts for result in part.results]
+    for seconds, name, result in sorted(results, key=lambda entry: -entry[0])[:SLOWEST]:
+        print(f'{seconds:7.1f} s  {name}: {result.title()}')
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('directory')
-    parser.add_argument('what', choices=('part', 'end'))
+    parser.add_argument('what', choices=('part', 'slow', 'end'))
     parser.add_argument('name', nargs='?')
     parser.add_argument('--junit', metavar='FILE')
     args = parser.parse_args()
@@ -195,6 +226,9 @@ def main():
         part = parts[0]
         print(line_of(part))
         return 1 if part.count()[1] else 0
+    if args.what == 'slow':
+        report_slowest(parts)
+        return 0
     write_tap(args.directory, parts)
     if args.junit:
         write_junit(args.junit, parts)

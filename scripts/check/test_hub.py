@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """The launcher's switch: its marks, its speed and its pauses."""
 
-import contextlib
 import os
 import socket
 import tempfile
-import threading
-import time
 import unittest
+import unittest.mock
 
 from vmlib import frames, hub
 
@@ -80,135 +78,204 @@ class Marks(unittest.TestCase):
         self.assertEqual(frame[18:34].hex(), '000000000000ffff' + '0' * 16)
 
 
+def on_wire(frame):
+    return len(frame).to_bytes(4, 'big') + frame
+
+
+def back(frame):
+    """A frame from whom this one is for."""
+    return frame[6:12] + frame[:6] + frame[12:]
+
+
+class Machine:
+    """One that is plugged in, and what its network holds for it."""
+
+    def __init__(self, sock):
+        self.sock, self.unsent, self.got = sock, b'', b''
+        sock.setblocking(False)
+
+    def move(self):
+        """Send and receive what is possible now."""
+        try:
+            while self.unsent:
+                self.unsent = self.unsent[self.sock.send(self.unsent):]
+        except BlockingIOError:
+            pass
+        try:
+            while data := self.sock.recv(1 << 16):
+                self.got += data
+        except BlockingIOError:
+            pass
+
+    def frames(self):
+        """Take out the frames that have arrived."""
+        found, at = [], 0
+        while (end := at + 4 + int.from_bytes(self.got[at:at + 4], 'big')) <= len(self.got):
+            found.append(self.got[at + 4:end])
+            at = end
+        self.got = self.got[at:]
+        return found
+
+
 class Switch(unittest.TestCase):
-    """A switch with two machines."""
+    """A switch, its machines and its time, which all go on when they are told to."""
 
     def start(self, machines=2, **options):
-        top = self.enterContext(tempfile.TemporaryDirectory())
-        path = os.path.join(top, 'hub')
-        process = hub.start(path, lambda: None, loss=0, seed=1, **options)
-        self.addCleanup(process.join)
-        self.addCleanup(process.terminate)
-        return [self.plug(path) for _ in range(machines)]
+        self.now = 0
+        self.enterContext(unittest.mock.patch('vmlib.hub.time.monotonic', lambda: self.now))
+        path = os.path.join(self.enterContext(tempfile.TemporaryDirectory()), 'hub')
+        listener = self.enterContext(socket.socket(socket.AF_UNIX))
+        listener.bind(path)
+        listener.listen(machines)
+        self.switch = hub.Switch(listener, loss=0, seed=1, **options)
+        self.addCleanup(self.switch.close)
+        self.machines = [self.plug(path) for _ in range(machines)]
+        return self.machines
 
     def plug(self, path):
         sock = self.enterContext(socket.socket(socket.AF_UNIX))
         sock.connect(path)
-        sock.settimeout(10)
-        return sock
+        self.switch.turn(0)
+        return Machine(sock)
 
-    def receive(self, sock, count):
-        data = b''
-        while len(data) < count:
-            data += sock.recv(count - len(data))
-        return data
+    def until(self, done, turns=100000):
+        """Let all go on until done() says so; its last answer."""
+        while not (answer := done()) and turns:
+            turns -= 1
+            for machine in self.machines:
+                machine.move()
+            self.switch.turn(0)
+            self.now += hub.TICK
+        return answer
+
+    def quiet(self):
+        """Whether nothing is on its way any more."""
+        return not any(port.outbox for port in self.switch.ports) and not any(
+            machine.unsent for machine in self.machines)
+
+    def settle(self):
+        """Let all go on until nothing is on its way, nor in a socket."""
+        quiet = 0
+        while quiet < 10:
+            self.assertTrue(self.until(self.quiet))
+            self.until(lambda: False, 1)
+            quiet = quiet + 1 if self.quiet() else 0
 
     def move(self, a, b, frame, number):
         """Seconds that so many frames take, and what arrives."""
-        wire = len(frame).to_bytes(4, 'big') + frame
-        time.sleep(0.1)         # the other machine is plugged in
-        start = time.monotonic()
-        a.sendall(wire * number)
-        data = self.receive(b, len(wire) * number)
-        return time.monotonic() - start, data, wire
+        start, wire = self.now, on_wire(frame)
+        a.unsent = wire * number
+        self.assertTrue(self.until(lambda: len(b.got) >= len(wire) * number))
+        return self.now - start, b.frames()
 
     def test_speed(self):
-        took, data, wire = self.move(*self.start(rate=250000), ipv4(2), 1000)
-        self.assertEqual(data, wire * 1000)
-        self.assertGreater(took, (len(data) - 20000) / 250000)
-        self.assertLess(took, 3 * len(data) / 250000)
+        frame = ipv4(2)
+        took, got = self.move(*self.start(rate=250000), frame, 1000)
+        self.assertEqual(got, [frame] * 1000)
+        sent = 1000 * len(on_wire(frame))
+        self.assertGreater(took, (sent - 20000) / 250000)
+        self.assertLess(took, 1.1 * sent / 250000)
 
     def test_marks(self):
-        _, data, wire = self.move(*self.start(rate=2500000, red=frames.red('5:50:10')),
-                                  ipv4(2), 1000)
-        marked = wire[:4] + ipv4(3)
-        got = [data[at:at + len(wire)] for at in range(0, len(data), len(wire))]
-        self.assertEqual({*got}, {wire, marked})
+        frame, marked = ipv4(2), ipv4(3)
+        _, got = self.move(*self.start(rate=2500000, red=frames.red('5:50:10')), frame, 1000)
+        self.assertEqual({*got}, {frame, marked})
         self.assertNotIn(marked, got[:40])
-        self.assertIn(wire, got[:100])
+        self.assertIn(frame, got[:100])
 
     def incast(self, **options):
-        """What arrives of 1,000 frames each that two machines send to a third."""
+        """How many arrive of 1,000 frames each that two machines send to a third."""
         *senders, to = self.start(machines=3, rate=500000, queue=20000, **options)
-        frame = ipv4(2)
-        wire = len(frame).to_bytes(4, 'big') + frame
         self.introduce(to, senders)
-        threads = [threading.Thread(target=sender.sendall, args=(wire * 1000,))
-                   for sender in senders]
-        for thread in threads:
-            thread.start()
-        to.settimeout(0.5)
-        got = 0
-        with contextlib.suppress(TimeoutError):
-            while got < 2000 * len(wire):
-                got += len(to.recv(1 << 16))
-        for thread in threads:
-            thread.join()
-        return got // len(wire)
+        for sender in senders:
+            sender.unsent = on_wire(ipv4(2)) * 1000
+        self.settle()
+        return len(to.frames())
 
     def introduce(self, to, others):
         """Let the switch learn where frames of incast() go."""
-        frame = ipv4(2)
-        hello = len(frame).to_bytes(4, 'big') + frame[6:12] + frame[:6] + frame[12:]
-        time.sleep(0.1)
-        to.sendall(hello)
+        to.unsent = on_wire(back(ipv4(2)))
+        self.settle()
         for other in others:
-            self.receive(other, len(hello))
+            self.assertEqual(other.frames(), [back(ipv4(2))])
 
     def test_incast(self):
         self.assertLess(self.incast(), 1000)
         self.assertEqual(self.incast(pause=frames.pause('8:4')), 2000)
+
+    def test_nothing_is_lost_with_pauses(self):
+        """Each may be read once more just before it is paused, all of them at the same time."""
+        *senders, to = self.start(machines=12, rate=500000, queue=20000,
+                                  pause=frames.pause('4:2'))
+        self.introduce(to, senders)
+        for sender in senders:
+            sender.unsent = on_wire(ipv4(2)) * 100
+        self.settle()
+        self.assertEqual(len(to.frames()), 1100)
 
     def test_paused_without_peer(self):
         """One that is paused goes on when what it waits for is gone."""
         a, b, c = self.start(machines=3, rate=100000, pause=frames.pause('4:2'))
         frame = ipv4(2)
         self.introduce(c, [a, b])
-        a.sendall((len(frame).to_bytes(4, 'big') + frame) * 500)
-        time.sleep(0.1)
-        c.close()
+        a.unsent = on_wire(frame) * 500
+        self.assertTrue(self.until(lambda: any(port.paused for port in self.switch.ports)))
+        self.machines.remove(c)
+        c.sock.close()
         other = frame[:5] + bytes([frame[5] ^ 1]) + frame[6:]
-        a.sendall(len(other).to_bytes(4, 'big') + other)
-        self.assertTrue(self.receive(b, 4 + len(other)))
+        a.unsent += on_wire(other)
+        self.assertTrue(self.until(lambda: other in b.frames()))
 
     def test_asked_by_priority(self):
         """One class is asked to wait until little of it is left, and again after a while."""
         a, b = self.start(rate=4000000, queue=10 ** 7, pfc=frames.pause('40:20'))
         frame = ipv4(0x62)
-        wire = len(frame).to_bytes(4, 'big') + frame
-        time.sleep(0.1)
-        b.sendall(len(frame).to_bytes(4, 'big') + frame[6:12] + frame[:6] + frame[12:])
-        self.receive(a, len(wire))
-        start = time.monotonic()
-        a.sendall(wire * 40000)     # more than a second, and longer than a pause
-        got = []
-        a.settimeout(0.2)
-        while not got or got[-1] != frames.priority_pause({3: 0}):
-            b.settimeout(0.01)
-            with contextlib.suppress(TimeoutError):
-                while True:
-                    b.recv(1 << 16)
-            with contextlib.suppress(TimeoutError):
-                length = int.from_bytes(self.receive(a, 4), 'big')
-                got.append(self.receive(a, length))
+        b.unsent = on_wire(back(frame))
+        self.settle()
+        self.assertEqual(a.frames(), [back(frame)])
+        took, _ = self.move(a, b, frame, 40000)     # more than a second, and longer than a pause
+        self.settle()
+        got = a.frames()
+        self.assertEqual(got[-1], frames.priority_pause({3: 0}))
         self.assertEqual({*got[:-1]}, {frames.priority_pause({3: 0xffff})})
         # At once, each time that half of a pause is over, and at the end.
         half = frames.LONGEST * frames.QUANTUM / 4000000 / 2
-        self.assertIn(len(got), range(3, int((time.monotonic() - start) / half) + 3))
+        self.assertIn(len(got), range(3, int(took / half) + 3))
 
     def test_pause_of_another(self):
         """A machine cannot pause another: such frames end at the switch."""
         a, b = self.start()
-        asks = frames.priority_pause({3: 0xffff})
-        time.sleep(0.1)
-        a.sendall(len(asks).to_bytes(4, 'big') + asks)
-        frame = ipv4(2)
-        a.sendall(len(frame).to_bytes(4, 'big') + frame)
-        self.assertEqual(self.receive(b, 4 + len(frame))[4:], frame)
+        a.unsent = on_wire(frames.priority_pause({3: 0xffff})) + on_wire(ipv4(2))
+        self.settle()
+        self.assertEqual(b.frames(), [ipv4(2)])
 
     def test_free(self):
-        _, data, wire = self.move(*self.start(), ipv4(2), 1000)
-        self.assertEqual(data, wire * 1000)
+        _, got = self.move(*self.start(), ipv4(2), 1000)
+        self.assertEqual(got, [ipv4(2)] * 1000)
+
+
+class Process(unittest.TestCase):
+    """The switch as the launcher starts it."""
+
+    def test_process(self):
+        path = os.path.join(self.enterContext(tempfile.TemporaryDirectory()), 'hub')
+        process = hub.start(path, lambda: None, loss=0, seed=1)
+        self.addCleanup(process.join)
+        self.addCleanup(process.terminate)
+        a, b = (self.enterContext(socket.socket(socket.AF_UNIX)) for _ in 'ab')
+        for sock in (a, b):
+            sock.connect(path)
+        wire = on_wire(ipv4(2))
+        a.setblocking(False)
+        data = b''
+        b.settimeout(0.1)
+        while not data:         # a frame that comes before b is plugged in is nobody's
+            a.send(wire)
+            try:
+                data = b.recv(len(wire), socket.MSG_WAITALL)
+            except TimeoutError:
+                pass
+        self.assertEqual(data, wire)
 
 
 if __name__ == '__main__':

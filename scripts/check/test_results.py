@@ -42,7 +42,12 @@ class Results(unittest.TestCase):
         self.assertEqual(self.part(text + '5 passed, 0 failed, 0 skipped\n')[1], [0, 1, 0])
 
     def test_no_sum(self):
-        self.assertEqual(self.part('ok x\n')[0], ['no sum, status 0'])
+        self.write('p.clock', '2.0\n5.0\n')
+        self.assertEqual(self.part('ok x\n# y begins\n')[0],
+                         ['no sum, status 0; the last result, after 2 of 7 s: x; '
+                          'the last line: # y begins'])
+        self.assertEqual(self.part('killed\n')[0],
+                         ['no sum, status 0; no result; the last line: killed'])
 
     def test_wrong_sum(self):
         self.assertIn('its results are', self.part('ok x\n2 passed, 0 failed, 0 skipped\n')[0][0])
@@ -71,6 +76,17 @@ class Results(unittest.TestCase):
         text = ('a| # plan consumers: rds\nb| # plan consumers: rds\na| ok consumers/rds/data\n'
                 '1 passed, 0 failed, 0 skipped\n')
         self.assertEqual(self.part(text)[0], ['b| consumers/rds was announced and has no result'])
+
+    def test_times(self):
+        """Each machine has its own."""
+        self.write('p.clock', '1.0\n2.0\n2.5\n5.0\n7.0\n')
+        self.part('hello\na| ok x\nb| ok y\nb| not ok z\na| 1 passed, 1 failed, 0 skipped\n')
+        part = results.load(self.directory.name)[0]
+        self.assertEqual([r.seconds for r in part.results[:3]], [2.0, 2.5, 2.5])
+        junit = os.path.join(self.directory.name, 'junit.xml')
+        results.write_junit(junit, [part])
+        self.assertEqual([case.get('time') for case in ET.parse(junit).iter('testcase')][:3],
+                         ['2.0', '2.5', '2.5'])
 
     def run_end(self, *options):
         return subprocess.run([sys.executable, os.path.join(HERE, 'results.py'),

@@ -44,6 +44,14 @@ class Skips(unittest.TestCase):
             self.assertRegex(out[0], '^not ok .* # unexpected skip: ')
             self.assertEqual(totals, '0 passed, 1 failed, 0 skipped')
 
+    def test_patience(self):
+        """What has patience of its own and fails gets another try, and leaves it as it was."""
+        script = """PATIENCE=8 n=0
+            tries() { n=$((n + 1)); sleep "$PATIENCE"; [ $n = 2 ]; }
+            until_true tries && result ok "$n tries, $PATIENCE"
+            PATIENCE=1; until_true false || result ok ends"""
+        self.assertEqual(self.run_script(script)[0], ['ok 2 tries, 8', 'ok ends'])
+
     def test_ktap(self):
         log = ['TAP version 13', '1..6', 'ok 1 ping.v4', 'ok 2 ping.v6 # SKIP no IPv6',
                'ok 3 ping.sim # XFAIL only on netdevsim',

@@ -345,7 +345,7 @@ class Logs(unittest.TestCase):
 class Command(unittest.TestCase):
     def test_log_has_limit(self):
         """What QEMU logs of its guest goes through a pipe of ours, not to a file."""
-        opts = types.SimpleNamespace(console=False, iommu=False, smp=1, mem='1G', kernel_arg=[],
+        opts = types.SimpleNamespace(console=False, iommu=False, smp=1, mem=1024, kernel_arg=[],
                                      allow_splat=True, internet=False, mounts=[], trace=[],
                                      gdb=False, qemu_arg=[], server=False, arm64=None)
         with tempfile.TemporaryDirectory() as top:

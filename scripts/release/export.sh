@@ -153,7 +153,6 @@ place_linux()
 	edit $net/qhca/netdev.c '/^#include <qhca_netdev_ops.h>/d'
 	without_probes
 	mend_mad
-	driver_id include/uapi/rdma/ib_user_ioctl_verbs.h $hw/qhca/main.c
 	edit $net/Kconfig 's|^source ".*/qlogic/Kconfig"|source "'$net'/qhca/Kconfig"\n&|'
 	edit $net/Makefile 's|^obj-.*QLOGIC.*|obj-$(CONFIG_QHCA) += qhca/\n&|'
 	edit drivers/infiniband/Kconfig 's|^source ".*/usnic/Kconfig"|source "'$hw'/qhca/Kconfig"\n&|'
@@ -164,6 +163,8 @@ place_linux()
 	cp "$QHCA_TOP/Documentation/upstream/linux.rst" $docs/qemu/qhca.rst
 	# Without the test module, which knows structures of the network driver.
 	sources selftests $tests/$TESTS_LINUX 'guest/**' 'kmod/**' README run_tests.sh
+	driver_id include/uapi/rdma/ib_user_ioctl_verbs.h include/uapi/rdma/qhca-abi.h \
+		$hw/qhca/main.c $tests/$TESTS_LINUX/{lib/uverbs,uabi/abi_wq,uabi/fuzz/call}.c
 	edit $tests/Makefile '0,/^TARGETS \+= drivers\/net$/s|^TARGETS \+= drivers/net$|TARGETS += '$TESTS_LINUX'\n&|'
 	edit $docs/index.rst 's|^   qualcomm/.*|   qemu/qhca\n&|'
 }
@@ -174,11 +175,15 @@ mend_mad()
 	edit drivers/infiniband/core/mad.c '/^static int ib_mad_port_close/,/^}/s|^\tdestroy_workqueue\(port_priv->wq\);|\t/* Completions are ignored from now on, but one may be in its handler. */\n\tflush_work(\&port_priv->cq->work);\n&|'
 }
 
-# driver_id HEADER SOURCE: a number of its own.
+# driver_id HEADER ABI SOURCE…: a number of its own, in place of the one in the ABI.
 driver_id()
 {
+	local source
 	edit "$1" '/^enum rdma_driver_id/,/^}/s/^}/\tRDMA_DRIVER_QHCA,\n&/'
-	edit "$2" 's/RDMA_DRIVER_UNKNOWN/RDMA_DRIVER_QHCA/'
+	edit "$2" '/^\/\*$/{N;/By this number/{N;N;N;d}}'
+	for source in "${@:3}"; do
+		edit "$source" 's/(\(enum rdma_driver_id\))?QHCA_RDMA_DRIVER_ID/RDMA_DRIVER_QHCA/'
+	done
 }
 
 place_qemu()
@@ -211,7 +216,7 @@ place_rdma-core()
 	edit $dir/wr.c 's/qhca_set_wr_flush\((\w+), (\w+)\)/\1->wr_flush = \2/'
 	edit $dir/CMakeLists.txt '/^# Lives/,/^# change there/d; /^#$/d
 		s|^include\(compat.cmake\)|include_directories("${CMAKE_CURRENT_SOURCE_DIR}/include")|'
-	driver_id $headers/rdma/ib_user_ioctl_verbs.h $dir/qhca.c
+	driver_id $headers/rdma/ib_user_ioctl_verbs.h $headers/rdma/qhca-abi.h $dir/qhca.c
 	edit $headers/CMakeLists.txt 's|^  rdma/qedr-abi.h|&\n  rdma/qhca-abi.h|'
 	edit libibverbs/verbs.h 's|^(extern .* verbs_provider_)qedr;|&\n\1qhca;|'
 	edit kernel-boot/rdma-description.rules 's|^DRIVERS=="qede".*|&\nDRIVERS=="qhca", ENV{ID_RDMA_ROCE}="1"|'

@@ -103,7 +103,8 @@ class Port:
 class Switch:
     """Loss is a share of the frames, rate in bytes per second (0: none), red a frames.Red or
     None, pause and pfc (by priority) a frames.Pause or None; so many bytes wait for a machine,
-    others get lost."""
+    others get lost. With pause none do: of each machine at most xoff bytes, LAST and a frame
+    wait."""
 
     def __init__(self, listener, loss, seed, rate=0, red=None, pause=None, pfc=None, queue=QUEUE):
         self.selector = selectors.DefaultSelector()
@@ -117,18 +118,28 @@ class Switch:
     def serve(self):
         while True:
             busy = self.rate and any(port.outbox for port in self.ports)
-            for key, mask in self.selector.select(TICK if busy else None):
-                if key.data is None:
-                    self._plug(key.fileobj.accept()[0])
-                elif mask & selectors.EVENT_READ and not self._read(key.data):
-                    self._unplug(key.data)
-            for port in self.ports if self.pfc else ():
-                self._ask(port)
-            for port in list(self.ports):
-                if port.outbox and not port.flush(self.rate):
-                    self._unplug(port)
-            for port in self.ports:
-                self._watch(port)
+            self.turn(TICK if busy else None)
+
+    def turn(self, wait):
+        """Do what can be done, after waiting at most so many seconds for something to do."""
+        for key, mask in self.selector.select(wait):
+            if key.data is None:
+                self._plug(key.fileobj.accept()[0])
+            elif mask & selectors.EVENT_READ and not self._read(key.data):
+                self._unplug(key.data)
+        for port in self.ports if self.pfc else ():
+            self._ask(port)
+        for port in list(self.ports):
+            if port.outbox and not port.flush(self.rate):
+                self._unplug(port)
+        for port in self.ports:
+            self._watch(port)
+
+    def close(self):
+        """Unplug all machines."""
+        for port in list(self.ports):
+            self._unplug(port)
+        self.selector.close()
 
     def _plug(self, sock):
         port = Port(sock)
@@ -164,7 +175,7 @@ class Switch:
         self.where[sender] = source
         known = None if to[:1] and to[0] & 1 else self.where.get(to)
         for port in [known] if known else self.ports:
-            if port is not source and len(port.outbox) < self.queue:
+            if port is not source and (self.pause or len(port.outbox) < self.queue):
                 port.add(source, self._marked(frame, len(port.outbox)))
 
     def _marked(self, frame, queued):

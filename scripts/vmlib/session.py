@@ -101,8 +101,14 @@ class Session:
 
     def _accept(self, selector):
         """QEMU connects to every channel before the guest runs."""
+        with contextlib.ExitStack() as listeners:
+            for sock in self.listeners.values():
+                listeners.enter_context(sock)
+                sock.settimeout(0.2)
+            self._accept_each(selector)
+
+    def _accept_each(self, selector):
         for name, sock in self.listeners.items():
-            sock.settimeout(0.2)
             while True:
                 try:
                     conn = sock.accept()[0]
@@ -110,7 +116,6 @@ class Session:
                 except socket.timeout:
                     if self.process.poll() is not None:
                         return
-            sock.close()
             conn.setblocking(False)
             if name == 'host':
                 self.host = conn

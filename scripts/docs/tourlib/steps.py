@@ -69,7 +69,7 @@ STEPS = {
         'A SEND takes the oldest receive WQE. Without one the answer would be *receiver not '
         'ready*.'),
     'cqe-recv': (B, PROVIDER, 'CQE: {name}', [
-        (ENGINE + 'rq/recv.c', 'cqe->wr_id = htole64(qp->rsp.rwr.wr_id)',
+        (ENGINE + 'rq/recv.c', 'cqe->wr_id = htole64(rwr->wr_id)',
          'vhca_cq_push(e, qp->rcq, cqe, solicited)')],
         'The message is complete, so the receive WQE is: its wr_id, and how much has come. Two '
         'sides, two completions.'),
