@@ -17,6 +17,10 @@
 # when it ends, and QHCA_CACHE/results/last keeps it. The last lines are what failed
 # and, on a line of its own, the totals: N passed, N failed, N skipped.
 #
+# Of several parts, those in which one or two results have failed run again when nothing
+# else does, if that takes no more than SECOND (2400) seconds in all; 0: none. What passes
+# then has passed, and is listed as unsteady. PART.first.log has the first output.
+#
 # QHCA_PATIENCE is how many times longer than usual tests may take; check/patience.py measures it.
 # VMFLAGS goes to scripts/vm. soak runs COUNT schedules of the engine's simulator,
 # starting with SEED; soak-guest connections that come and go, for MINUTES (10; 0:
@@ -27,7 +31,7 @@
 
 cpus=$(nproc)
 JOBS=${JOBS:-$((cpus < 4 ? cpus : 4))}
-JUNIT=${JUNIT:-} VMFLAGS=${VMFLAGS:-}
+JUNIT=${JUNIT:-} VMFLAGS=${VMFLAGS:-} SECOND=${SECOND:-2400}
 # Options that PARTS and its functions use.
 FULL='' DEVICE='' WORDS=''
 
@@ -98,6 +102,20 @@ reap()
 	name=${PART_OF[$pid]}
 	unset "PART_OF[$pid]"
 	ended "$name" $rc
+	second "$name"
+}
+
+# second NAME: a part that has failed may get a second run, before those that run alone anyway,
+# which read the results of all others.
+second()
+{
+	local i=0 took=$((SECONDS - SINCE[$1]))
+	[[ ${KIND[$1]:-all} != all && $took -le $SECOND ]] || return 0
+	"$QHCA_TOP/scripts/check/results.py" "$RUN" again "$1" || return 0
+	log "$1: again, later and alone"
+	SECOND=$((SECOND - took)) KIND[$1]=all
+	while [ $i -lt ${#waiting[@]} ] && [ "${KIND[${waiting[$i]}]}" != all ]; do i=$((i + 1)); done
+	waiting=("${waiting[@]:0:$i}" "$1" "${waiting[@]:$i}")
 }
 
 # cpu_seconds NAME: 0 if it was killed.

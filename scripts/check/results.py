@@ -4,6 +4,8 @@
 
   results.py DIR part NAME             the totals of one part, in one line
   results.py DIR slow [NAME]           the tests that took longest, of all parts or one
+  results.py DIR again NAME            exit status 0 if a second run may say more of this
+                                       part; what there is of it is then its first run
   results.py DIR end [--junit FILE]    all parts: DIR/results.tap, what failed, and
                                        the totals; exit status 1 if something failed
 
@@ -13,6 +15,10 @@ the second in which each of its lines came (stamp.py), `parts` has a line
 run. A part fails as a whole if it did not run, printed no totals or
 others than those of its results, or did not run what it announced (a line
 "# plan GROUP: NAME…").
+
+A test that waits for something on a busy machine may fail for that alone. So a part gets a second
+run if FEW of its results have failed, and that one counts: what has failed only in the first run
+is unsteady, and told. What has failed there and is not in the second one has failed.
 
 FILE is JUnit's XML, for CI systems: a test suite for each part.
 """
@@ -31,13 +37,21 @@ RESULT = re.compile(r'^(?P<machine>[a-z]\| )?(?:(?P<group>[\w./-]+(?: \((?:serve
 PROGRAM = re.compile(r'^# ((?:[\w.-]+/)+[\w.-]+)(?: --.*)?$')     # of the engine's tests
 SUM = re.compile(r'^(?:[a-z]\| )?(\d+) passed, (\d+) failed, (\d+) skipped\b')
 PLAN = re.compile(r'^([a-z]\| )?# plan ([^:]+): (.*)')
+FIRST = '.first'
+WHOLE = 'the part as a whole'
 KINDS = ('passed', 'failed', 'skipped')
 CONTEXT = 30        # lines of a report before a failure
 SLOWEST = 30
+FEW = 2
 
 
 class Result:
-    """@seconds: since the result before it of the same machine."""
+    """@seconds: since the result before it of the same machine.
+
+    @first: the failure of the first run, if this is the second one.
+    """
+
+    first = None
 
     def __init__(self, kind, group, name, reason='', context=(), seconds=0.0):
         self.kind, self.group, self.name = kind, group, name
@@ -103,6 +117,24 @@ class Part(Report):
                 self.read(file, map(float, lines_of(directory, f'{name}.clock')))
         self._judge()
 
+    def run_again(self, first):
+        """Take what has failed in the run before this one into account."""
+        for failure in first.failures():
+            same = [result for result in self.results if result.title() == failure.title()]
+            if same:
+                same[0].first = failure
+            elif failure.name == WHOLE:
+                self.results.append(Result('passed', '', WHOLE))
+                self.results[-1].first = failure
+            else:
+                self.results.append(failure)
+
+    def failures(self):
+        return [result for result in self.results if result.kind == 'failed']
+
+    def unsteady(self):
+        return [result for result in self.results if result.first and result.kind != 'failed']
+
     def _end(self):
         """Where it was when it ended too early."""
         if not self.results:
@@ -111,7 +143,7 @@ class Part(Report):
                 f'{self.results[-1].title()}; the last line: {self.last}')
 
     def _fail(self, reason):
-        self.results.append(Result('failed', '', 'the part as a whole', reason))
+        self.results.append(Result('failed', '', WHOLE, reason))
 
     def _judge(self):
         count = self.count()
@@ -150,8 +182,23 @@ def load(directory, only=None):
     ended = [line.split() for line in lines_of(directory, 'parts')]
     names = [line[0] for line in ended]
     ended += [(name, None, 0, 0) for name in lines_of(directory, 'plan') if name not in names]
-    return [Part(directory, name, status and int(status), int(seconds), int(cpu))
-            for name, status, seconds, cpu in ended if only in (None, name)]
+    parts = {name: Part(directory, name, status and int(status), int(seconds), int(cpu))
+             for name, status, seconds, cpu in ended if only in (None, name.removesuffix(FIRST))}
+    for name in [name for name in parts if name.endswith(FIRST)]:
+        parts[name.removesuffix(FIRST)].run_again(parts.pop(name))
+    return list(parts.values())
+
+
+def set_aside(directory, name):
+    """The part's run is the first of two from now on."""
+    for kind in ('log', 'clock', 'times'):
+        path = os.path.join(directory, f'{name}.{kind}')
+        if os.path.exists(path):
+            os.replace(path, os.path.join(directory, f'{name}{FIRST}.{kind}'))
+    lines = [re.sub(rf'^{re.escape(name)} ', f'{name}{FIRST} ', line)
+             for line in lines_of(directory, 'parts')]
+    with open(os.path.join(directory, 'parts'), 'w', encoding='utf-8') as file:
+        file.write(''.join(line + '\n' for line in lines))
 
 
 def lines_of(directory, name):
@@ -187,10 +234,16 @@ def write_junit(path, parts):
             if result.kind == 'skipped':
                 ET.SubElement(case, 'skipped', message=printable(result.reason))
             elif result.kind == 'failed':
-                failure = ET.SubElement(case, 'failure', message=printable(result.reason))
-                failure.text = printable('\n'.join(result.context))
+                tell(case, 'failure', result)
+            elif result.first:
+                tell(case, 'flakyFailure', result.first)
     ET.indent(root)
     ET.ElementTree(root).write(path, encoding='utf-8', xml_declaration=True)
+
+
+def tell(case, kind, result):
+    element = ET.SubElement(case, kind, message=printable(result.reason))
+    element.text = printable('\n'.join(result.context))
 
 
 def printable(text):
@@ -199,12 +252,19 @@ def printable(text):
 
 
 def report_failures(parts):
+    """What has failed comes last."""
     for part in parts:
-        for result in part.results:
-            if result.kind == 'failed':
-                for line in result.context[-2:]:
-                    print(f'{part.name}: {line}')
-                print(result.tap(part.name).replace('not ok - ', 'not ok ', 1))
+        for result in part.unsteady():
+            report(part, result.first, 'unsteady')
+    for part in parts:
+        for result in part.failures():
+            report(part, result, 'not ok')
+
+
+def report(part, result, word):
+    for line in result.context[-2:]:
+        print(f'{part.name}: {line}')
+    print(result.tap(part.name).replace('not ok -', word, 1))
 
 
 def report_slowest(parts):
@@ -217,7 +277,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('directory')
-    parser.add_argument('what', choices=('part', 'slow', 'end'))
+    parser.add_argument('what', choices=('part', 'slow', 'again', 'end'))
     parser.add_argument('name', nargs='?')
     parser.add_argument('--junit', metavar='FILE')
     args = parser.parse_args()
@@ -226,6 +286,12 @@ def main():
         part = parts[0]
         print(line_of(part))
         return 1 if part.count()[1] else 0
+    if args.what == 'again':
+        part = parts[0]
+        if not 1 <= len(part.failures()) <= FEW:
+            return 1
+        set_aside(args.directory, part.name)
+        return 0
     if args.what == 'slow':
         report_slowest(parts)
         return 0

@@ -112,6 +112,47 @@ class Results(unittest.TestCase):
                          [('p', '2', '1'), ('q', '1', '1')])
         self.assertEqual(suites.find('.//failure').get('message'), 'at once')
 
+    def run_again(self, first, second):
+        """What the end says of a part that has run twice."""
+        self.write('plan', 'p\n')
+        self.part(first, 1)
+        again = subprocess.run([sys.executable, os.path.join(HERE, 'results.py'),
+                                self.directory.name, 'again', 'p'], check=False)
+        if again.returncode == 0:
+            self.write('p.log', second)
+            with open(os.path.join(self.directory.name, 'parts'), 'a', encoding='utf-8') as file:
+                file.write('p 0 7 11\n')
+        junit = os.path.join(self.directory.name, 'junit.xml')
+        lines = self.run_end('--junit', junit).stdout.splitlines()
+        return lines, len(ET.parse(junit).findall('.//flakyFailure'))
+
+    def test_unsteady(self):
+        """What fails in one of two runs is told, and counts if it is the second."""
+        good = 'ok x\nok y\n2 passed, 0 failed, 0 skipped\n'
+        bad = 'why\nnot ok x\nok y\n1 passed, 1 failed, 0 skipped\n'
+        self.assertEqual(self.run_again(bad, good), (
+            ['p: why', 'unsteady p: x', '2 passed, 0 failed, 0 skipped'], 1))
+        self.assertEqual(self.run_again(bad, bad), (
+            ['p: why', 'not ok p: x', '1 passed, 1 failed, 0 skipped'], 0))
+        other = 'ok x\nwhere\nnot ok y\n1 passed, 1 failed, 0 skipped\n'
+        self.assertEqual(self.run_again(bad, other), (
+            ['p: why', 'unsteady p: x', 'p: where', 'not ok p: y',
+             '1 passed, 1 failed, 0 skipped'], 1))
+
+    def test_unsteady_as_a_whole(self):
+        """A part that has broken off, and one that leaves out what had failed."""
+        good = 'ok x\n1 passed, 0 failed, 0 skipped\n'
+        lines, count = self.run_again('killed\n', good)
+        self.assertRegex(lines[0], '^unsteady p: the part as a whole # no sum')
+        self.assertEqual((lines[1:], count), (['2 passed, 0 failed, 0 skipped'], 1))
+        self.assertEqual(self.run_again('not ok z\n0 passed, 1 failed, 0 skipped\n', good), (
+            ['not ok p: z', '1 passed, 1 failed, 0 skipped'], 0))
+
+    def test_no_second_run(self):
+        """Many failures are no accident."""
+        bad = 'not ok x\nnot ok y\nnot ok z\n0 passed, 3 failed, 0 skipped\n'
+        self.assertEqual(self.run_again(bad, '')[0][-1], '0 passed, 3 failed, 0 skipped')
+
     def test_nothing_at_all(self):
         self.assertEqual(self.run_end().returncode, 1)
 
