@@ -195,7 +195,6 @@ static int qhca_pre_save(void *opaque)
 {
     QHCAState *s = opaque;
 
-    qhca_dev_config_settle(s);
     qhca_dev_do_todo(s);        /* a stopped machine does a reset only */
     if (s->busy || s->todo & QHCA_TODO_RESET) {
         error_report("%s: cannot be saved while it is busy", s->id);

@@ -120,8 +120,7 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
         return;
     }
     s->id = DEVICE(s)->id ?: TYPE_QHCA;
-    pci->config_write = qhca_dev_config_write;
-    pci->config_read = qhca_dev_config_read;
+    qhca_dev_moves_init(s);
     if (!qhca_dev_capture_init(s, errp)) {
         goto err_engine;
     }
@@ -216,7 +215,6 @@ static void qhca_reset_hold(Object *obj, ResetType type)
     bool now = qhca_dev_enter(s);
 
     trace_qhca_reset(s->id, type, !now);
-    s->late.len = 0;
     if (!s->gone) {
         qhca_reset_link(PCI_DEVICE(s));
     }
@@ -260,6 +258,7 @@ static void qhca_class_init(ObjectClass *oc, void *data)
     dc->vmsd = &qhca_dev_vmstate;
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     device_class_set_props(dc, qhca_properties);
+    qhca_dev_moves_class_init(oc);
     qhca_dev_faults_class_init(oc);
     qhca_dev_stats_class_init(oc);
 }

@@ -75,15 +75,8 @@ typedef struct QHCAHostile {
 #define QHCA_HOSTILE_REG (1 << QHCA_TOLD_MAX)
 #define QHCA_HOSTILE_IRQ (2 << QHCA_TOLD_MAX)
 
-/* A write to configuration space that is yet to happen; @len 0: none. */
-typedef struct QHCALateWrite {
-    uint32_t addr, val;
-    int len;
-} QHCALateWrite;
-
 struct QHCAState {
     PCIDevice parent_obj;
-    QHCALateWrite late;
 
     MemoryRegion regs;
     MemoryRegion db;
@@ -127,11 +120,9 @@ struct QHCAState {
 /* qhca.c */
 void qhca_dev_free(QHCAState *s);
 
-/* qhca-config.c; the last: a late write happens now */
-void qhca_dev_config_write(PCIDevice *pci, uint32_t addr, uint32_t val,
-                           int len);
-uint32_t qhca_dev_config_read(PCIDevice *pci, uint32_t addr, int len);
-void qhca_dev_config_settle(QHCAState *s);
+/* qhca-moves.c */
+void qhca_dev_moves_init(QHCAState *s);
+void qhca_dev_moves_class_init(ObjectClass *oc);
 
 /* qhca-run.c */
 extern const struct qhca_engine_ops qhca_dev_callbacks;

@@ -10,7 +10,6 @@
  * Data of QEMU, which the loader looks for before beside.c has judged the
  * program; functions are looked for when they are called.
  */
-#pragma weak cpus_queue
 #pragma weak current_cpu
 #pragma weak error_abort
 #pragma weak message_with_timestamp
