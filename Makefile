@@ -113,7 +113,7 @@ docs:
 	@scripts/docs/build.sh
 
 qemu:
-	@scripts/build/qemu.sh
+	@scripts/build/beside.sh
 
 image:
 	@scripts/build/image.sh

@@ -143,7 +143,7 @@ lint_qemu()
 	mapfile -t files < <(files 'qemu-device/*.[ch]')
 	unseen "--mistaken=$QEMU_MISTAKEN" "${files[@]}"
 	[ ${#list[@]} != 0 ] || return 0
-	tree=$("$QHCA_TOP/scripts/build/qemu.sh" --tree)
+	tree=$("$QHCA_TOP/scripts/build/qemu-source.sh")
 	out=$(br_extra perl "$(br_path "$tree")/scripts/checkpatch.pl" --strict --no-tree \
 		--terse --no-summary -f "${list[@]}" 2>&1) || rc=$?
 	[ $rc -le 1 ] || { echo "$out"; return 1; }	# 1: with findings

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# arm64.sh image|provider|selftests|qemu
+# arm64.sh image|provider|selftests
 # arm64.sh modules [KERNEL]
 #
 # What a machine of another architecture needs: arm64, with Debian's kernel for pages of
@@ -10,7 +10,6 @@
 #   image      vmlinuz, initrd, rootfs.ext4, release; and sysroot, to compile against
 #   modules, provider, selftests  cross compiled, as modules.sh and the others do natively;
 #              modules for the kernel built in KERNEL instead, by kernel.sh --arm64
-#   qemu       Debian's QEMU for such machines, which has vfio-user-pci, and not the device
 #
 # No program of that architecture runs here: packages are unpacked, not installed.
 
@@ -29,7 +28,7 @@ PACKAGES=(
 
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
-image|modules|provider|selftests|qemu|--assemble) ;;
+image|modules|provider|selftests|--assemble) ;;
 *) usage >&2; exit 2 ;;
 esac
 
@@ -235,7 +234,6 @@ image)
 	have "$IMAGE" || with_lock "arm64-image-$key" make_image
 	cache_trim arm64-image 2
 	echo "$IMAGE" ;;
-qemu) exec "$QHCA_TOP/scripts/build/stock-qemu.sh" --arm64 ;;
 *)
 	own=${2:-}
 	compiled "$1" ;;

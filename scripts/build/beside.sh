@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# beside.sh [--hostile] [--object]
+# beside.sh [--arm64] [--hostile] [--object]
 #
 # Build the device as one object, qhca.so, that the loader puts beside Debian's own QEMU;
 # print the directory with both. DIR/qemu-system-x86_64 and DIR/qemu-img run on any Linux
 # machine without privileges, as those of stock-qemu.sh do, and nothing of QEMU is compiled.
 #
+#   --arm64    DIR/qemu-system-aarch64 in its place; the object is the same
 #   --hostile  with a device that can be told to deceive its driver, for tests
 #   --object   only the object, in DIR/qhca.so
 #
@@ -17,9 +18,10 @@
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
-object='' hostile=''
+object='' hostile='' system=qemu-system-x86_64 arm64=''
 while [ $# -gt 0 ]; do
 	case $1 in
+	--arm64) arm64=1 system=qemu-system-aarch64 ;;
 	--hostile) hostile=true ;;
 	--object) object=1 ;;
 	-h|--help) usage; exit 0 ;;
@@ -54,12 +56,12 @@ make_final()
 	have "$out" && return
 	rm -rf "$tmp"
 	cp -al "$stock" "$tmp"
-	rm -f "$tmp/.complete" "$tmp/qemu-system-x86_64"
+	rm -f "$tmp/.complete" "$tmp/$system"
 	cp -r "$source/python" "$tmp"
 	cp -l "$so"/*.so "$tmp"
 	# shellcheck disable=SC2016 # expands when it runs
-	wrap "$tmp" qemu-system-x86_64 '-L "$d/pc-bios"' '--preload "$d/qhca.so"'
-	ln "$tmp/qemu-system-x86_64.bin" "$tmp/qemu-qtest.bin"
+	wrap "$tmp" "$system" '-L "$d/pc-bios"' '--preload "$d/qhca.so"'
+	ln "$tmp/$system.bin" "$tmp/qemu-qtest.bin"
 	# shellcheck disable=SC2016
 	wrap "$tmp" qemu-qtest '-L "$d/pc-bios"' '--preload "$d/qhca.so:$d/qtest.so"'
 	publish "$tmp" "$out"
@@ -74,8 +76,8 @@ so=$QHCA_CACHE/qhca-so-$(hash_text "$base_key" \
 have "$so" || with_lock "beside-$base_key" make_object
 cache_trim qhca-so 10
 [ -z "$object" ] || { echo "$so"; exit 0; }
-stock=$("$QHCA_TOP/scripts/build/stock-qemu.sh" --stable)
+stock=$("$QHCA_TOP/scripts/build/stock-qemu.sh" --stable ${arm64:+--arm64})
 out=$QHCA_CACHE/beside-$(hash_text "$so" "$stock" "$(declare -f make_final wrap)")
 have "$out" || with_lock beside make_final
-cache_trim beside 6
+cache_trim beside 10
 echo "$out"

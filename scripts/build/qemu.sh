@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# qemu.sh [--debug | --tsan | --full] [--hostile] [--any] [--tree]
+# qemu.sh [--debug | --tsan | --full] [--hostile]
 # qemu.sh --unpack DIR | --into DIR
 #
-# Build QEMU from Debian's source with the qhca device in it; print the
-# directory with the result. DIR/qemu-system-x86_64 and DIR/qemu-img there run on any Linux
-# machine without privileges: they bring their own loader, libraries and firmware.
+# Build QEMU from Debian's source with the qhca device in it, where beside.sh will not do;
+# print the directory with the result. DIR/qemu-system-x86_64, DIR/qemu-qtest, which is the
+# same, and DIR/qemu-img there run on any Linux machine without privileges: they bring their
+# own loader, libraries and firmware.
 # DIR/python has QEMU's Python packages of the same version: qemu.qmp, qemu.machine.
 #
 #   --debug      with AddressSanitizer and UBSan (a tree of its own)
@@ -15,8 +16,6 @@
 #                image formats, TLS. For /usr/bin of a Debian machine: it brings
 #                neither libraries nor firmware
 #   --hostile    with a device that can be told to deceive its driver, for tests
-#   --any        whatever QEMU is already there, e.g. to run without the device
-#   --tree       print the QEMU source tree instead, e.g. for checkpatch
 #   --unpack DIR  only its source, as Debian has it, into the new directory DIR/qemu
 #   --into DIR    only the device into the QEMU source in DIR
 #
@@ -60,15 +59,13 @@ FULL=(
 # Mistakes of this QEMU that our tests run into; each file says which.
 PATCHES=("$QHCA_TOP"/qemu-device/patches/*.patch)
 
-debug='' full='' hostile='' any='' action=build
+debug='' full='' hostile='' action=build
 while [ $# -gt 0 ]; do
 	case $1 in
 	--debug) debug=debug ;;
 	--tsan) debug=tsan ;;
 	--full) full=full ;;
 	--hostile) hostile=1 ;;
-	--any) any=1 ;;
-	--tree) action=tree ;;
 	--unpack|--into) action=${1#--} dir=$2; shift ;;
 	-h|--help) usage; exit 0 ;;
 	*) die "unknown option $1, see --help" ;;
@@ -197,6 +194,7 @@ collect()
 	' sh "$(br_path "$TREE/qemu/build")" "$(br_path "$1")" $FIRMWARE
 	wrapper "$1" "$2" qemu-system-x86_64 "-L \"\$d/pc-bios\""
 	wrapper "$1" "$2" qemu-img ''
+	ln -s qemu-system-x86_64 "$1/qemu-qtest"
 }
 
 # wrapper DIR FINAL PROGRAM OPTIONS
@@ -243,17 +241,6 @@ into)
 	rm -rf "$stage"
 	exit 0 ;;
 esac
-if [ -n "$any" ]; then
-	# 16 digits, so that none with sanitizers is taken for one without.
-	out=$(find "$QHCA_CACHE" -maxdepth 2 -path "$QHCA_CACHE/qemu-bin${debug:+-$debug}-????????????????/.complete" \
-		-printf '%T@ %h\n' | sort -rn | head -n 1 | cut -d' ' -f2-)
-	[ -z "$out" ] || { echo "$out"; exit 0; }
-fi
-if [ "$action" = tree ]; then
-	have "$TREE" || with_lock "qemu-$base_key" make_base
-	echo "$TREE/qemu"
-	exit 0
-fi
 stage=$(mktemp -d "$QHCA_CACHE/tmp/device.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 stage_device "$stage"

@@ -191,12 +191,12 @@ oci() { "$QHCA_TOP/scripts/release/check-oci.sh"; }
 
 lint() { "$QHCA_TOP/scripts/lint.sh" ${FULL:+--all}; }
 
-# qtest [--debug]: with the QEMU that build/qemu.sh makes with these options.
+# qtest [SCRIPT OPTION…]: with the QEMU that this makes, or build/beside.sh.
 qtest()
 {
 	local qemu
-	qemu=$("$QHCA_TOP/scripts/build/qemu.sh" "$@") || return
-	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64"
+	qemu=$("$QHCA_TOP/scripts/build/${1:-beside.sh}" "${@:2}") || return
+	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-qtest"
 }
 
 # seeds_of_today COUNT: FIRST-LAST; others tomorrow.
@@ -211,11 +211,11 @@ seeds_of_today()
 server_qtest()
 {
 	local qemu program
-	qemu=$("$QHCA_TOP/scripts/build/qemu.sh") || return
+	qemu=$("$QHCA_TOP/scripts/build/beside.sh") || return
 	# shellcheck disable=SC2086 # or none
 	program=$("$QHCA_TOP/scripts/build/server.sh" $1) || return
 	shift
-	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64" \
+	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-qtest" \
 		--server "$program/qhca-server" "$@"
 }
 
@@ -246,7 +246,7 @@ server_guest()
 	return $rc
 }
 
-asan_qtest() { QHCA_FUZZ_SEEDS=$(seeds_of_today 10) qtest --debug; }
+asan_qtest() { QHCA_FUZZ_SEEDS=$(seeds_of_today 10) qtest qemu.sh --debug; }
 
 # split_options OPTION… -- REST…: into the arrays options and rest of the caller.
 split_options()

@@ -57,13 +57,13 @@ class Installed(unittest.TestCase):
         """A machine without the device takes what is there, else Debian's QEMU."""
         with mock.patch.object(build, 'script', side_effect=self.script):
             opts = self.chosen(no_device=True, qemu=None, hostile=False)
-            self.assertEqual(build.qemu_program(opts, ['--any']), '/stock/qemu-system-x86_64')
+            self.assertEqual(build.qemu_program(opts), '/stock/qemu-system-x86_64')
             self.install('qemu-system-x86_64-qhca')
-            self.assertEqual(build.qemu_program(opts, ['--any']),
+            self.assertEqual(build.qemu_program(opts),
                              os.path.join(self.bin.name, 'qemu-system-x86_64-qhca'))
             opts.debug_qemu = 'debug'
             with self.assertRaises(build.BuildError):
-                build.qemu_program(opts, ['--debug', '--any'])
+                build.qemu_program(opts)
 
     @staticmethod
     def script(name, *_):
@@ -79,10 +79,10 @@ class Installed(unittest.TestCase):
                 file.write(f'#!/bin/sh\necho \'name "{model}", bus PCI\'\n')
             opts = self.chosen(server=server, qemu=path)
             if good:
-                self.assertEqual(build.qemu_program(opts, []), path)
+                self.assertEqual(build.qemu_program(opts), path)
             else:
                 with self.assertRaisesRegex(build.BuildError, 'needs QEMU 10.1'):
-                    build.qemu_program(opts, [])
+                    build.qemu_program(opts)
 
     def test_sanitizer(self):
         """Whoever asks for one must not get a program without."""
@@ -91,7 +91,7 @@ class Installed(unittest.TestCase):
             build.server_dir(self.chosen(server=True, debug_qemu='debug'))
 
     def test_source(self):
-        source = os.path.join(build.TOP, build.SOURCES['build/qemu.sh'])
+        source = os.path.join(build.TOP, build.SOURCES['build/beside.sh'])
         os.makedirs(os.path.dirname(source))
         with open(source, 'w', encoding='ascii'):
             pass

@@ -23,7 +23,7 @@
 
 # Results that a run needs, besides the build root; with them it needs none of the trees that
 # they were built in. Whatever is used is touched.
-KEPT=(image qemu-bin modules provider selftests guest-kernel)
+KEPT=(image beside stock-qemu qhca-so qemu-source modules provider selftests guest-kernel)
 
 # Debian's mirrors have a package for some weeks only: nothing is kept longer than a month.
 key()

@@ -19,6 +19,7 @@ READY = os.path.join(TOP, 'ready')
 
 # The source of each of these; without it there is nothing to build.
 SOURCES = {
+    'build/beside.sh': 'qemu-device/meson.build',
     'build/qemu.sh': 'qemu-device/meson.build',
     'build/server.sh': 'qemu-device/server/meson.build',
     'build/modules.sh': 'Kbuild',
@@ -76,7 +77,7 @@ def has_source(name):
 
 def choose_device(opts):
     """What the machines have of the device: with packages alone, what is installed."""
-    if opts.no_device or opts.server or has_source('build/qemu.sh') or installed_qemu():
+    if opts.no_device or opts.server or has_source('build/beside.sh') or installed_qemu():
         return
     if installed_server():
         note('no QEMU with the device: --server')
@@ -95,10 +96,6 @@ def installed_server():
     return shutil.which('qhca-server')
 
 
-def stock_qemu():
-    return os.path.join(script('build/stock-qemu.sh'), 'qemu-system-x86_64')
-
-
 def own_qemu(opts):
     """The user's, which may be too old for a server."""
     if opts.server:
@@ -109,21 +106,24 @@ def own_qemu(opts):
     return opts.qemu
 
 
-def qemu_program(opts, args):
+def qemu_program(opts):
     if opts.qemu:
         return own_qemu(opts)
-    if opts.arm64:
-        return os.path.join(script('build/arm64.sh', 'qemu'), 'qemu-system-aarch64')
+    system = 'qemu-system-aarch64' if opts.arm64 else 'qemu-system-x86_64'
     if opts.server:
-        return stock_qemu()
-    built = script('build/qemu.sh', *args)
+        return os.path.join(script('build/stock-qemu.sh', *['--arm64'] * bool(opts.arm64)), system)
+    kind = ['--hostile'] if opts.hostile else []
+    if opts.debug_qemu:
+        built = script('build/qemu.sh', f'--{opts.debug_qemu}', *kind)
+    else:
+        built = script('build/beside.sh', *kind, *['--arm64'] * bool(opts.arm64))
     if built:
-        return os.path.join(built, 'qemu-system-x86_64')
+        return os.path.join(built, system)
     if not opts.debug_qemu and not opts.hostile:
         if installed_qemu():
             return installed_qemu()
         if opts.no_device:
-            return stock_qemu()
+            return os.path.join(script('build/stock-qemu.sh'), system)
     raise BuildError('no sources of the device to build such a QEMU from')
 
 
@@ -143,19 +143,11 @@ def server_dir(opts):
 def everything(opts):
     """Build what this run needs; returns a dict of directories (or None).
 
-    QEMU takes longest and compiles; the image mostly downloads. Side by side
-    they cost little more than QEMU alone, and the rest follows the first that is
-    there. The build root comes before them because all need it.
+    QEMU and the image mostly download, side by side, and the rest follows the first
+    that is there. The build root comes before them because all need it.
     """
     if not os.path.isdir(READY):
         script('build/buildroot.sh', '--path')
-    qemu_args = []
-    if opts.debug_qemu:
-        qemu_args.append(f'--{opts.debug_qemu}')
-    if opts.hostile:
-        qemu_args.append('--hostile')
-    if opts.no_device:
-        qemu_args.append('--any')
     kernel, kernel_args = other_kernel(opts)
 
     def built(name, *args):
@@ -187,7 +179,7 @@ def everything(opts):
 
     packages = [f'--package={name}' for name in opts.package]
     with ThreadPoolExecutor(2) as pool:
-        qemu = pool.submit(qemu_program, opts, qemu_args)
+        qemu = pool.submit(qemu_program, opts)
         image = pool.submit(built, 'image', *packages)
         rest = pool.submit(lambda: {'server': server_dir(opts), **payload()})
         return {'qemu': qemu.result(), 'image': image.result(), **rest.result()}

@@ -32,7 +32,7 @@ def check_server(parser, opts):
         for name in ('iommu', 'package', 'qemu', 'rdma_core', 'keep'):
             if getattr(opts, name):
                 parser.error(f'--arm64: not with --{name.replace("_", "-")}')
-    opts.server = (opts.server or opts.mortal_server or opts.arm64) and not opts.no_device
+    opts.server = (opts.server or opts.mortal_server) and not opts.no_device
     if not opts.server:
         return
     for name in ('hostile', 'pcap', 'iommu', 'loss', 'rate', 'red', 'pause', 'pfc', 'queue',
