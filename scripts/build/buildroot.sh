@@ -55,9 +55,6 @@ DOCS=(
 )
 PACKAGING=(
 	build-essential debhelper dh-dkms lintian
-	libaio-dev libattr1-dev libcap-ng-dev libgnutls28-dev libjpeg-dev libncurses-dev
-	libnuma-dev libpng-dev libsasl2-dev liburing-dev libusb-1.0-0-dev
-	libusbredirparser-dev libzstd-dev
 )
 
 KERNEL_PACKAGES=(

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# qemu.sh [--debug | --tsan | --full] [--hostile]
+# qemu.sh [--debug | --tsan] [--hostile]
 # qemu.sh --unpack DIR | --into DIR
 #
 # Build QEMU from Debian's source with the qhca device in it, where beside.sh will not do;
@@ -12,9 +12,6 @@
 #
 #   --debug      with AddressSanitizer and UBSan (a tree of its own)
 #   --tsan       with ThreadSanitizer (a tree of its own)
-#   --full       with what others than our tests want of QEMU: VGA, VNC, 9p, USB, vhost,
-#                image formats, TLS. For /usr/bin of a Debian machine: it brings
-#                neither libraries nor firmware
 #   --hostile    with a device that can be told to deceive its driver, for tests
 #   --unpack DIR  only its source, as Debian has it, into the new directory DIR/qemu
 #   --into DIR    only the device into the QEMU source in DIR
@@ -38,33 +35,14 @@ TARGETS=(qemu-system-x86_64 qemu-img)
 FIRMWARE='/usr/share/seabios/bios-256k.bin /usr/share/qemu/kvmvapic.bin
 	/usr/share/qemu/linuxboot_dma.bin /usr/share/qemu/pvh.bin
 	/usr/share/qemu/qboot.rom'
-# What --full adds. Not there: windows (GTK, SDL, SPICE, OpenGL), sound, and storage over
-# the network by libraries of its own (Ceph, iSCSI, NFS, SSH, HTTP).
-FULL=(
-	--prefix=/usr --sysconfdir=/etc --localstatedir=/var --libexecdir=lib/qemu
-	--firmwarepath=/usr/share/qemu:/usr/share/seabios:/usr/lib/ipxe/qemu
-	--enable-stack-protector --enable-malloc-trim
-	--enable-pixman --enable-vnc --enable-vnc-jpeg --enable-vnc-sasl --enable-png
-	--enable-curses --enable-iconv
-	--enable-virtfs --enable-attr --enable-cap-ng --enable-keyring
-	--enable-gnutls --enable-tpm --enable-numa --enable-zstd
-	--enable-linux-aio --enable-linux-io-uring --enable-replication --enable-colo-proxy
-	--enable-libusb --enable-usb-redir
-	--enable-l2tpv3 --enable-vhost-kernel --enable-vhost-net --enable-vhost-user
-	--enable-vhost-vdpa --enable-vhost-crypto --enable-hv-balloon
-	--enable-bochs --enable-cloop --enable-parallels --enable-qcow1 --enable-qed
-	--enable-vdi --enable-vhdx --enable-vmdk --enable-vpc --enable-vvfat
-)
-
 # Mistakes of this QEMU that our tests run into; each file says which.
 PATCHES=("$QHCA_TOP"/qemu-device/patches/*.patch)
 
-debug='' full='' hostile='' action=build
+debug='' hostile='' action=build
 while [ $# -gt 0 ]; do
 	case $1 in
 	--debug) debug=debug ;;
 	--tsan) debug=tsan ;;
-	--full) full=full ;;
 	--hostile) hostile=1 ;;
 	--unpack|--into) action=${1#--} dir=$2; shift ;;
 	-h|--help) usage; exit 0 ;;
@@ -80,10 +58,6 @@ tsan) OPTIONS+=(--enable-debug-info --enable-tsan --disable-werror
 # -g1: line numbers for backtraces at a third of the size of -g.
 *) OPTIONS+=(--disable-debug-info --extra-cflags=-g1) ;;
 esac
-[ -z "$full" ] || OPTIONS+=("${FULL[@]}")
-
-in_buildroot() { "$QHCA_TOP/scripts/build/buildroot.sh" ${full:+--packaging} -- "$@"; }
-
 # What a QEMU tree needs in order to take the device in. This, the patches and the
 # two overlaid directories are all that differs from Debian's QEMU.
 hook_tree()
@@ -134,7 +108,7 @@ overlay()
 
 base_key=$(hash_text "$QHCA_SUITE" "$VERSION" "${OPTIONS[@]}" "$(declare -f hook_tree)" \
 	"$(cat "${PATCHES[@]}")")
-TREE=$QHCA_CACHE/qemu-tree${debug:+-$debug}${full:+-full}-$base_key
+TREE=$QHCA_CACHE/qemu-tree${debug:+-$debug}-$base_key
 STEP_TAG=$base_key
 
 fetch_source()
@@ -204,15 +178,6 @@ wrapper()
 	wrap "$1" "$3" "$4" ${debug:+own}
 }
 
-# collect_full DIR FINAL: as it will be in /usr.
-collect_full()
-{
-	local build=$TREE/qemu/build
-	mkdir -p "$1/bin" "$1/python/qemu"
-	cp "$build/qemu-system-x86_64" "$1/bin/qemu-system-x86_64-qhca"
-	cp -r "$build/../python/qemu/machine" "$build/../python/qemu/qmp" "$1/python/qemu"
-}
-
 make_final()
 {
 	local stage=$1 out=$2 tmp=$2.tmp
@@ -223,7 +188,7 @@ make_final()
 		ninja -C "$(br_path "$TREE/qemu/build")" "${TARGETS[@]}"
 	rm -rf "$tmp"
 	mkdir -p "$tmp"
-	$COLLECT "$tmp" "$out"
+	collect "$tmp" "$out"
 	publish "$tmp" "$out"
 }
 
@@ -244,9 +209,7 @@ esac
 stage=$(mktemp -d "$QHCA_CACHE/tmp/device.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 stage_device "$stage"
-COLLECT=collect${full:+_full}
-out=$QHCA_CACHE/qemu-${full:-bin${debug:+-$debug}}-$(hash_text "$base_key" "$(declare -f "$COLLECT" wrapper wrap own_loader)" "$(hash_tree "$stage")")
+out=$QHCA_CACHE/qemu-bin${debug:+-$debug}-$(hash_text "$base_key" "$(declare -f collect wrapper wrap own_loader)" "$(hash_tree "$stage")")
 have "$out" || with_lock "qemu-$base_key" make_final "$stage" "$out"
 cache_trim qemu-bin 10
-cache_trim qemu-full 2
 echo "$out"

@@ -3,10 +3,11 @@
 #
 # build-oci.sh
 #
-# `make oci`: a container image with qhca-vm, qhca-server, Debian's QEMU, the guest, and
-# drivers, provider and tests for it, so that a machine of any distribution, or a CI job,
-# needs no more than a container runtime; print the directory with it. layout/ there is an
-# OCI image layout, qhca.oci.tar the same in one file.
+# `make oci`: a container image with qhca-vm, Debian's QEMU with the device beside it,
+# qhca-server with the QEMU that it needs, the guest, and drivers, provider and tests for it,
+# so that a machine of any distribution, or a CI job, needs no more than a container runtime;
+# print the directory with it. layout/ there is an OCI image layout, qhca.oci.tar the same in
+# one file.
 #
 # No daemon takes part: mmdebstrap makes the root file system from the packages of
 # build-packages.sh, umoci the image.
@@ -49,6 +50,7 @@ ready()
 	rsync -a --exclude=.complete "$modules/" "$dir/modules/"
 	rsync -a --exclude=.complete "$provider/" "$dir/provider/"
 	rsync -a --exclude=.complete "$selftests/" "$dir/selftests/"
+	rsync -a --exclude=.complete --exclude=/python --exclude='qemu-qtest*' "$beside/" "$dir/beside/"
 	rsync -a --exclude=.complete --exclude=/python "$qemu/" "$dir/stock-qemu/"
 	e2fsck -fy "$dir/image/rootfs.ext4" || [ $? = 1 ]
 	resize2fs -M "$dir/image/rootfs.ext4"
@@ -97,14 +99,15 @@ make_final()
 	publish "$tmp" "$out"
 }
 
-debs=$("$QHCA_TOP/scripts/release/build-packages.sh" --no-qemu)
+debs=$("$QHCA_TOP/scripts/release/build-packages.sh")
+beside=$("$QHCA_TOP/scripts/build/beside.sh")
 qemu=$("$QHCA_TOP/scripts/build/stock-qemu.sh")
 image=$("$QHCA_TOP/scripts/build/image.sh")
 modules=$("$QHCA_TOP/scripts/build/modules.sh")
 provider=$("$QHCA_TOP/scripts/build/provider.sh")
 selftests=$("$QHCA_TOP/scripts/build/selftests.sh")
 date=$("$QHCA_TOP/scripts/release/version.sh" --date)
-out=$QHCA_CACHE/oci-$(hash_text "$debs" "$qemu" "$image" "$modules" "$provider" "$selftests" \
+out=$QHCA_CACHE/oci-$(hash_text "$debs" "$beside" "$qemu" "$image" "$modules" "$provider" "$selftests" \
 	"$(declare -f bootstrap ready compose)")
 have "$out" || with_lock oci make_final "$out"
 cache_trim oci 2

@@ -1,24 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# build-packages.sh [--no-qemu]
+# build-packages.sh
 #
 # `make packages`: Debian packages of the drivers (qhca-dkms), the provider
-# (ibverbs-provider-qhca), QEMU with the device (qemu-system-x86-qhca), the device as a process
-# of its own (qhca-server) and qhca-vm (qhca-tools); print the directory with them. They are
+# (ibverbs-provider-qhca), the device beside Debian's QEMU (qemu-qhca) and as a process of its own
+# (qhca-server), and qhca-vm (qhca-tools); print the directory with them. They are
 # for the Debian release of the build root, and have the version that version.sh prints.
 # Lintian's errors are errors.
-#
-#   --no-qemu  all but qemu-system-x86-qhca, so that no QEMU has to be built
 #
 # DEBFULLNAME and DEBEMAIL are who has made them, as for other tools of Debian.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
-profiles=''
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
---no-qemu) profiles=pkg.qhca.noqemu ;;
 '') ;;
 *) die "unknown option $1, see --help" ;;
 esac
@@ -64,15 +60,20 @@ provider_depends()
 	echo "libibverbs1 (>= $release~), libibverbs1 (<< $((release + 1))~)"
 }
 
+# The object refuses another minor version.
+qemu_depends()
+{
+	local major minor
+	IFS=. read -r major minor _ <"$1"
+	echo "qemu-system-x86 (>= 1:$major.$minor) | qemu-system-arm (>= 1:$major.$minor)," \
+		"qemu-system-common (>= 1:$major.$minor), qemu-system-common (<< 1:$major.$((minor + 1))~)"
+}
+
 stage()
 {
-	local tree=$1 qemu='' python server provider docs
-	if [ -z "$profiles" ]; then
-		qemu=$("$QHCA_TOP/scripts/build/qemu.sh" --full)
-		python=$qemu/python
-	else
-		python=$("$QHCA_TOP/scripts/build/stock-qemu.sh")/python
-	fi
+	local tree=$1 qemu object server provider docs
+	qemu=$("$QHCA_TOP/scripts/build/qemu-source.sh")
+	object=$("$QHCA_TOP/scripts/build/beside.sh" --object)
 	server=$("$QHCA_TOP/scripts/build/server.sh")
 	provider=$("$QHCA_TOP/scripts/build/provider.sh")
 	docs=$("$QHCA_TOP/scripts/docs/build.sh")
@@ -84,8 +85,9 @@ stage()
 	sed -i "s/^Maintainer: .*/Maintainer: $MAKER/" "$tree/debian/control"
 	changelog >"$tree/debian/changelog"
 	cp "$QHCA_TOP/CHANGELOG.md" "$tree/"
-	[ -z "$qemu" ] || rsync -a --exclude=.complete --exclude=/python "$qemu/" "$tree/built/qemu/"
-	rsync -a "$python" "$tree/built/"
+	install -D -m 644 -t "$tree/built/beside" "$object/qhca.so"
+	rsync -a "$qemu/python" "$tree/built/"
+	qemu_depends "$qemu/VERSION" >"$tree/built/qemu.depends"
 	install -D "$server/qhca-server.bin" "$tree/built/server/qhca-server"
 	rsync -a --exclude=.complete "$provider/" "$tree/built/provider/"
 	install -D -m 644 -t "$tree/built/examples" "$QHCA_TOP/Documentation/examples/libvirt.xml"
@@ -99,7 +101,7 @@ compile()
 {
 	# shellcheck disable=SC2016 # expands inside
 	"$QHCA_TOP/scripts/build/buildroot.sh" --packaging -- env SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" \
-		DEB_BUILD_OPTIONS=noautodbgsym DEB_BUILD_PROFILES="$profiles" sh -ec '
+		DEB_BUILD_OPTIONS=noautodbgsym sh -ec '
 		cd "$1"
 		dpkg-buildpackage --build=binary --no-sign
 		mv ../*.deb ../*.changes ../*.buildinfo "$2"
@@ -124,7 +126,7 @@ work=$(mktemp -d "$QHCA_CACHE/tmp/packages.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/qhca-$version"
 stage "$work/qhca-$version"
-out=$QHCA_CACHE/packages-$(hash_text "$version" "$profiles" "$(declare -f compile)" "$(hash_tree "$work")")
+out=$QHCA_CACHE/packages-$(hash_text "$version" "$(declare -f compile)" "$(hash_tree "$work")")
 have "$out" || with_lock packages make_final "$out"
 cache_trim packages 4
 echo "$out"

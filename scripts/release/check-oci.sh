@@ -40,7 +40,7 @@ run()
 }
 
 oci=${1:-$("$QHCA_TOP/scripts/release/build-oci.sh")}
-plan oci unpack help run mount pair alone
+plan oci unpack help run mount pair served alone
 export EXPECT_LINES=30
 if expect oci/unpack unpack "$oci"; then
 	expect oci/help run --help
@@ -57,6 +57,8 @@ if expect oci/unpack unpack "$oci"; then
 	expect oci/pair run pair --timeout 900 -- \
 		'qhca-host sync up; ib_write_bw -d $QHCA_DEV -x $QHCA_GID -F' -- \
 		'qhca-host sync up; sleep 3; ib_write_bw -d $QHCA_DEV -x $QHCA_GID -F $QHCA_PEER'
+	# shellcheck disable=SC2016 # expands in the guest
+	expect oci/served run run --server --timeout 600 -- 'ibv_devinfo -d $QHCA_DEV'
 	# shellcheck disable=SC2016 # expands in the guest
 	expect oci/alone run run --no-device --timeout 600 -- 'test -z "$(lspci -d 1af4:10f0)"'
 fi

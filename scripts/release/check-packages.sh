@@ -31,7 +31,7 @@ bootstrap()
 		--customize-hook='mkdir "$1/debs"' \
 		--customize-hook="cp $1/*.deb \"\$1/debs\"" \
 		--customize-hook='chroot "$1" sh -c "DEBIAN_FRONTEND=noninteractive \
-			apt-get -q install -y --no-install-recommends /debs/qemu-system-x86-qhca_*.deb /debs/qhca-server_*.deb \
+			apt-get -q install -y --no-install-recommends /debs/qemu-qhca_*.deb /debs/qhca-server_*.deb \
 			/debs/qhca-tools_*.deb"' \
 		--skip=cleanup/apt \
 		"$QHCA_SUITE" "$ROOT" "deb $(debian_mirror) $QHCA_SUITE main"
@@ -134,7 +134,7 @@ download()
 	enter sh -ec '
 		cp -r /debs /offline
 		cd /offline
-		rm -f qemu-system-x86-qhca_* qhca-server_* qhca-tools_* *.changes
+		rm -f qemu-qhca_* qhca-server_* qhca-tools_* *.changes
 		apt-get -q -o Dir::State::status="$(echo /root/.cache/qhca/image-*/packages)" \
 			-o Dir::Cache::archives=/offline -o APT::Sandbox::User=root \
 			install -y --no-install-recommends --download-only ./*.deb

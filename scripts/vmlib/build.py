@@ -71,13 +71,15 @@ def script(name, *args):
     return out.strip().splitlines()[-1]
 
 
-def has_source(name):
-    return os.path.exists(os.path.join(TOP, SOURCES[name]))
+def brings_qemu():
+    """Whether this tree, or this container image, has the device for QEMU."""
+    return os.path.exists(os.path.join(TOP, SOURCES['build/beside.sh'])) or \
+        os.path.isdir(os.path.join(READY, 'beside'))
 
 
 def choose_device(opts):
     """What the machines have of the device: with packages alone, what is installed."""
-    if opts.no_device or opts.server or has_source('build/beside.sh') or installed_qemu():
+    if opts.no_device or opts.server or brings_qemu() or installed_qemu():
         return
     if installed_server():
         note('no QEMU with the device: --server')
