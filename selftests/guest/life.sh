@@ -146,8 +146,9 @@ life_modules()
 
 life_late()
 {
-	RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID /opt/qhca/selftests/unload &&
-		rmmod qhca && /opt/qhca/guest/setup.sh qhca && device_recovers false
+	local rc=0
+	RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID /opt/qhca/selftests/unload || rc=1
+	rmmod qhca && /opt/qhca/guest/setup.sh qhca && device_recovers false && return $rc
 }
 
 life_unplugged() { [ ! -e "/sys/bus/pci/devices/$QHCA_FUNCTION" ]; }
