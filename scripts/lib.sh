@@ -21,7 +21,10 @@ QHCA_BR_TOP=/qhca QHCA_BR_CACHE=/qhca-cache
 
 mkdir -p "$QHCA_CACHE/locks" "$QHCA_CACHE/logs" "$QHCA_CACHE/tmp"
 
-log()  { printf '[%4ds] %s: %s\n' "$SECONDS" "$(basename "$0" .sh)" "$*" >&2; }
+# Of the outermost script, so that the seconds of all lines have one beginning.
+export QHCA_STARTED=${QHCA_STARTED:-$EPOCHSECONDS}
+
+log()  { printf '[%4ds] %s: %s\n' "$((EPOCHSECONDS - QHCA_STARTED))" "$(basename "$0" .sh)" "$*" >&2; }
 warn() { log "warning: $*"; }
 die()  { log "error: $*"; exit 1; }
 
@@ -102,20 +105,21 @@ it: package uidmap, and a line for $(id -un) in /etc/subuid and /etc/subgid" ;;
 	esac
 }
 
-# run_step LABEL COMMAND…: run COMMAND with its output in a log file, report every ten
-# seconds that it is still running, show the end of the log if it fails. The command
+# run_step LABEL COMMAND…: run COMMAND with its output in a log file, report every QHCA_EVERY
+# (60) seconds that it is still running, show the end of the log if it fails. The command
 # gets its own process group, so that Ctrl-C takes all of it down. STEP_LOG is the
 # log; STEP_TAG keeps apart those of different variants.
 run_step()
 {
-	local label=$1 start=$SECONDS next=10 pid rc=0 file
+	local label=$1 start=$SECONDS every=${QHCA_EVERY:-60} next pid rc=0 file
 	shift
 	[ "$QHCA_ROOT" != sudo ] || ask_root
 	file=$QHCA_CACHE/logs/$(basename "$0" .sh)${STEP_TAG:+-$STEP_TAG}
 	file+=-$(tr -cs 'A-Za-z0-9\n' - <<<"$label").log
 	# shellcheck disable=SC2034 # for the caller
 	STEP_LOG=$file
-	log "$label"
+	next=$every
+	[ "$every" = 1 ] || log "$label"
 	set -m
 	"$@" >"$file" 2>&1 </dev/null &
 	pid=$!
@@ -124,9 +128,9 @@ run_step()
 	trap "kill -TERM -- -$pid 2>/dev/null; wait $pid; exit 130" INT TERM
 	while kill -0 "$pid" 2>/dev/null; do
 		sleep 0.2
-		[ $((SECONDS - start)) -lt $next ] && continue
+		[ $((SECONDS - start)) -lt "$next" ] && continue
 		log "$label: $((SECONDS - start)) s so far: $(last_line "$file")"
-		next=$((next + 10))
+		next=$((next + every))
 	done
 	wait "$pid" || rc=$?
 	trap - INT TERM

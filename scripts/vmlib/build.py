@@ -2,12 +2,16 @@
 """Run the build scripts; cached results return at once."""
 
 import contextlib
+import glob
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+
+from vmlib.progress import Progress
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCRIPTS = os.path.join(TOP, 'scripts')
@@ -28,7 +32,11 @@ SOURCES = {
 }
 
 
+# What the first run takes of the disk, and later ones may.
+FIRST_BYTES, LATER_BYTES = 9 << 29, 500 << 20
+
 RUNNING = []    # build scripts that run now, for stop()
+PROGRESS = Progress()
 
 
 def stop():
@@ -61,10 +69,14 @@ def script(name, *args):
         return None
     # In a process group of its own, so that all of it can be stopped.
     with subprocess.Popen([os.path.join(SCRIPTS, name), *args], text=True,
-                          process_group=0, env={**os.environ, 'QHCA_BACKGROUND': '1'},
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as child:
+                          process_group=0,
+                          env={**os.environ, 'QHCA_BACKGROUND': '1', **PROGRESS.environment()},
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as child:
         RUNNING.append(child)
-        out = child.communicate()[0]
+        PROGRESS.follow(child.stderr)
+        out = child.stdout.read()
+        child.wait()
         RUNNING.remove(child)
     if child.returncode:
         raise BuildError(f'{name} failed with status {child.returncode}')
@@ -148,7 +160,9 @@ def everything(opts):
     QEMU and the image mostly download, side by side, and the rest follows the first
     that is there. The build root comes before them because all need it.
     """
+    started = time.monotonic()
     if not os.path.isdir(READY):
+        check_space()
         script('build/buildroot.sh', '--path')
     kernel, kernel_args = other_kernel(opts)
 
@@ -184,7 +198,21 @@ def everything(opts):
         qemu = pool.submit(qemu_program, opts)
         image = pool.submit(built, 'image', *packages)
         rest = pool.submit(lambda: {'server': server_dir(opts), **payload()})
-        return {'qemu': qemu.result(), 'image': image.result(), **rest.result()}
+        dirs = {'qemu': qemu.result(), 'image': image.result(), **rest.result()}
+    if summary := PROGRESS.summary():
+        note(f'all built after {time.monotonic() - started:.0f} s; {summary}')
+    return dirs
+
+
+def check_space():
+    """Before anything is made: a step that finds the disk full says so in many ways."""
+    os.makedirs(CACHE, exist_ok=True)
+    first = not glob.glob(os.path.join(glob.escape(CACHE), 'image-*'))
+    need, free = FIRST_BYTES if first else LATER_BYTES, shutil.disk_usage(CACHE).free
+    if free < need:
+        raise BuildError(f'{CACHE} has room for {free / (1 << 30):.1f} GiB, and '
+                         f'{"the first run takes" if first else "a run may take"} '
+                         f'{need / (1 << 30):.1f}: set QHCA_CACHE to another place, or make some')
 
 
 def other_kernel(opts):
