@@ -6,7 +6,7 @@ Each test starts its own QEMU (no CPU, no firmware needed), programs the device
 as a driver would, and prints one line of TAP; the last line has the totals.
 Exit status: 0 if all passed, 1 if one failed, 2 if the tests cannot run.
 
-The tests need Python and the QEMU that scripts/build/qemu.sh builds, with its Python
+The tests need Python and the qemu-qtest of scripts/build/beside.sh, with QEMU's Python
 packages beside it (for another QEMU, set PYTHONPATH to these packages); test_manual also
 needs the build root, where scripts/docs/layout.py runs.
 """
@@ -59,8 +59,10 @@ def parse_args():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--qemu", metavar="PATH",
-                        help="qemu-system-x86_64 to test; by default the one\n"
-                        "scripts/build/qemu.sh builds (it is built if needed)")
+                        help="QEMU to test; by default the one of\n"
+                        "scripts/build/beside.sh (it is built if needed)")
+    parser.add_argument("--to", metavar="PATH",
+                        help="the QEMU to which machines move, by default the same")
     parser.add_argument("--server", metavar="PATH",
                         help="qhca-server to test, as far as it is like the device in QEMU,\n"
                         "and what only a server has; --qemu then has the packages")
@@ -72,13 +74,13 @@ def parse_args():
 
 
 def build_qemu():
-    script = os.path.join(HERE, "..", "..", "scripts", "build/qemu.sh")
+    script = os.path.join(HERE, "..", "..", "scripts", "build/beside.sh")
     result = subprocess.run([script], stdout=subprocess.PIPE, check=False,
                             text=True)
     if result.returncode:
         print("Bail out! QEMU cannot be built")
         sys.exit(2)
-    return os.path.join(result.stdout.strip(), "qemu-system-x86_64")
+    return os.path.join(result.stdout.strip(), "qemu-qtest")
 
 
 def is_wanted(name, server, patterns):
@@ -136,6 +138,8 @@ def main():
         print("Bail out! cannot execute %s" % qemu)
         return 2
     sys.path.append(os.path.join(os.path.dirname(os.path.realpath(qemu)), "python"))
+    if args.to:
+        os.environ["QHCA_TO"] = args.to
     try:
         tests = collect(args.server, qemu, args.pattern)
     except ModuleNotFoundError as e:

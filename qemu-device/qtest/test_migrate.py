@@ -32,7 +32,7 @@ def save(machine, path):
 @contextlib.contextmanager
 def loaded(qemu, path, props="", args=("-device", DEVICE)):
     """A machine that has tried to load the file, and the status."""
-    with Machine(qemu, *args[:-1], args[-1] + props, "-incoming",
+    with Machine(os.environ.get("QHCA_TO", qemu), *args[:-1], args[-1] + props, "-incoming",
                  "defer") as machine:
         machine.cmd("migrate-incoming", uri="file:" + path,
                     **{"exit-on-error": False})
