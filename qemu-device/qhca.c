@@ -110,6 +110,24 @@ static bool qhca_init_pcie(QHCAState *s, Error **errp)
     return true;
 }
 
+/*
+ * Clearing MSI-X's function mask sends messages at once, and one may unplug the
+ * device. Then its configuration space is gone.
+ */
+static void qhca_config_write(PCIDevice *pci, uint32_t addr, uint32_t val,
+                              int len)
+{
+    QHCAState *s = QHCA(pci);
+
+    qhca_dev_hold(s);
+    pci_default_write_config(pci, addr, val, len);
+    if (!s->gone) {
+        pcie_cap_flr_write_config(pci, addr, val, len);
+        pcie_aer_write_config(pci, addr, val, len);
+    }
+    qhca_dev_release(s);
+}
+
 static void qhca_realize(PCIDevice *pci, Error **errp)
 {
     QHCAState *s = QHCA(pci);
@@ -120,7 +138,7 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
         return;
     }
     s->id = DEVICE(s)->id ?: TYPE_QHCA;
-    qhca_dev_moves_init(s);
+    pci->config_write = qhca_config_write;
     if (!qhca_dev_capture_init(s, errp)) {
         goto err_engine;
     }
@@ -258,7 +276,6 @@ static void qhca_class_init(ObjectClass *oc, void *data)
     dc->vmsd = &qhca_dev_vmstate;
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     device_class_set_props(dc, qhca_properties);
-    qhca_dev_moves_class_init(oc);
     qhca_dev_faults_class_init(oc);
     qhca_dev_stats_class_init(oc);
 }

@@ -120,10 +120,6 @@ struct QHCAState {
 /* qhca.c */
 void qhca_dev_free(QHCAState *s);
 
-/* qhca-moves.c */
-void qhca_dev_moves_init(QHCAState *s);
-void qhca_dev_moves_class_init(ObjectClass *oc);
-
 /* qhca-run.c */
 extern const struct qhca_engine_ops qhca_dev_callbacks;
 extern const QHCANetOps qhca_dev_net_callbacks;

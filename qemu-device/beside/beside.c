@@ -21,8 +21,12 @@ void qhca_beside_keep(QHCABesideInit *init)
 
 static void start(void)
 {
-    for (QHCABesideInit *init = kept; init; init = init->next) {
-        init->function();
+    for (int last = 0; last <= 1; last++) {
+        for (QHCABesideInit *init = kept; init; init = init->next) {
+            if (init->last == last) {
+                init->function();
+            }
+        }
     }
 }
 

@@ -47,6 +47,7 @@ static void __attribute__((constructor)) keep_ ## function(void)            \
 typedef struct QHCABesideInit QHCABesideInit;
 struct QHCABesideInit {
     void (*function)(void);
+    bool last;                      /* it needs types of the device itself */
     QHCABesideInit *next;
 };
 

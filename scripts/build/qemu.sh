@@ -58,6 +58,8 @@ tsan) OPTIONS+=(--enable-debug-info --enable-tsan --disable-werror
 # -g1: line numbers for backtraces at a third of the size of -g.
 *) OPTIONS+=(--disable-debug-info --extra-cflags=-g1) ;;
 esac
+in_buildroot() { "$QHCA_TOP/scripts/build/buildroot.sh" --qemu -- "$@"; }
+
 # What a QEMU tree needs in order to take the device in. This, the patches and the
 # two overlaid directories are all that differs from Debian's QEMU.
 hook_tree()
@@ -89,7 +91,7 @@ placeholder()
 stage_device()
 {
 	mkdir -p "$1/device" "$1/include"
-	rsync -r --exclude=/tests/ --exclude=/qtest/ --exclude=/docs/ --exclude=/patches/ \
+	rsync -r --exclude=/tests/ --exclude=/beside/ --exclude=/qtest/ --exclude=/docs/ --exclude=/patches/ \
 		--exclude='*.o' --exclude='*.d' --exclude='.*' "$QHCA_TOP/qemu-device/" "$1/device/"
 	rsync -r --exclude='.*' "$QHCA_TOP/include/qhca/" "$1/include/"
 	# In the header that all of the device includes: QEMU has no options for one

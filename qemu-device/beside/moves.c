@@ -1,47 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca PCIe device: BARs that appear, move and vanish.
+ * qhca.so: BARs that appear, move and vanish.
  *
  * QEMU 10.0 with one thread for each of TCG's CPUs has a mistake. A CPU finds a
  * region that it accesses by its number in the map of the address space, and a
  * new map, with other numbers, becomes current before the CPUs have forgotten
  * the old ones. When a BAR appears or vanishes, another CPU may so write to the
  * wrong region. What it loses is often an EOI or the deadline of its timer, and
- * then it gets no timer interrupt any more. The map must not change while a CPU
- * executes the guest's code. A QEMU that we build has that mended
- * (patches/tlb-section.patch), and Debian's has not.
+ * then it gets no timer interrupt any more. A QEMU that we build has that mended
+ * (patches/tlb-section.patch), and Debian's has not: there the map must not
+ * change while a CPU executes the guest's code.
  *
- * So there the new map becomes current when no CPU does, which is soon: a CPU
- * that has made the change leaves its translated code for that at the next
- * jump. Until then all CPUs reach what they reached before, and what a device
- * no longer in its slot answers, it answers.
+ * So a new map becomes current when no CPU does, which is soon: a CPU that has
+ * made the change leaves its translated code for that at the next jump. Until
+ * then all CPUs reach what they reached before, and what a device no longer in
+ * its slot answers, it answers.
  *
- * BARs move by writes to our configuration space and to that of the port above,
- * which has the slot's power, by resets, and when the device is unplugged.
+ * BARs move by writes to the device's configuration space and to that of the
+ * port above, which has the slot's power, by resets, and when the device is
+ * unplugged. All of it is put around the device's own functions here.
  */
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
 #include "hw/core/cpu.h"
 #include "hw/pci/pci_bridge.h"
 #include "hw/pci/pci_device.h"
-#include "hw/pci/pcie_aer.h"
 #include "system/cpus.h"
 #include "system/tcg.h"
-
-#include "qhca.h"
 
 /* ---- the map of the address space ---- */
 
 /* A CPU that may execute the guest's code now, and go wrong; or NULL. */
 static CPUState *running_cpu(void)
 {
-#ifdef QHCA_BESIDE
     CPUState *cpu = tcg_enabled() ? current_cpu ?: qemu_get_cpu(0) : NULL;
 
     return cpu && !cpu_is_stopped(cpu) ? cpu : NULL;
-#else
-    return NULL;
-#endif
 }
 
 /* No CPU executes the guest's code, and none has the BQL. */
@@ -71,8 +65,7 @@ static void settle(void)
 
 /* ---- the port above ---- */
 
-#ifdef QHCA_BESIDE
-/* How each port was written that has had such a device below it. */
+/* How each port is written that has had such a device below it. */
 static GHashTable *ports;
 
 static void port_write(PCIDevice *port, uint32_t addr, uint32_t val, int len)
@@ -88,22 +81,17 @@ static void watch_port(PCIDevice *pci)
 {
     PCIDevice *port = pci_bridge_get_device(pci_get_bus(pci));
 
-    if (!port || port->config_write == port_write) {
-        return;
+    if (port && port->config_write != port_write) {
+        g_hash_table_insert(ports, port, port->config_write);
+        port->config_write = port_write;
     }
-    if (!ports) {
-        ports = g_hash_table_new(NULL, NULL);
-    }
-    g_hash_table_insert(ports, port, port->config_write);
-    port->config_write = port_write;
 }
-#else
-static void watch_port(PCIDevice *pci)
-{
-}
-#endif
 
 /* ---- the device ---- */
+
+static void (*device_realize)(PCIDevice *pci, Error **errp);
+static DeviceUnrealize device_unrealize;
+static PCIConfigWriteFunc *device_write;
 
 static void bars_of(const PCIDevice *pci, pcibus_t addr[PCI_NUM_REGIONS])
 {
@@ -112,25 +100,16 @@ static void bars_of(const PCIDevice *pci, pcibus_t addr[PCI_NUM_REGIONS])
     }
 }
 
-/*
- * Clearing MSI-X's function mask sends messages at once, and one may unplug the
- * device. Then its configuration space is gone.
- */
 static void config_write(PCIDevice *pci, uint32_t addr, uint32_t val, int len)
 {
     pcibus_t before[PCI_NUM_REGIONS], after[PCI_NUM_REGIONS];
-    QHCAState *s = QHCA(pci);
 
     bars_of(pci, before);
     begin();
-    qhca_dev_hold(s);
-    pci_default_write_config(pci, addr, val, len);
-    if (!s->gone) {
-        pcie_cap_flr_write_config(pci, addr, val, len);
-        pcie_aer_write_config(pci, addr, val, len);
-    }
+    object_ref(pci);
+    device_write(pci, addr, val, len);
     bars_of(pci, after);
-    qhca_dev_release(s);
+    object_unref(pci);
     if (memcmp(before, after, sizeof(before))) {
         settle();
     } else {
@@ -138,12 +117,23 @@ static void config_write(PCIDevice *pci, uint32_t addr, uint32_t val, int len)
     }
 }
 
-void qhca_dev_moves_init(QHCAState *s)
+static void realize(PCIDevice *pci, Error **errp)
 {
-    PCIDevice *pci = PCI_DEVICE(s);
+    ERRP_GUARD();
 
-    pci->config_write = config_write;
-    watch_port(pci);
+    device_realize(pci, errp);
+    if (!*errp) {
+        device_write = pci->config_write;
+        pci->config_write = config_write;
+        watch_port(pci);
+    }
+}
+
+static void unrealize(DeviceState *dev)
+{
+    begin();
+    device_unrealize(dev);
+    settle();
 }
 
 static void reset_enter(Object *obj, ResetType type)
@@ -152,18 +142,22 @@ static void reset_enter(Object *obj, ResetType type)
     settle();
 }
 
-static DeviceUnrealize parent_unrealize;
-
-static void unrealize(DeviceState *dev)
+static void put_around(void)
 {
-    begin();
-    parent_unrealize(dev);
-    settle();
+    ObjectClass *oc = object_class_by_name("qhca");
+    PCIDeviceClass *pc = PCI_DEVICE_CLASS(oc);
+
+    ports = g_hash_table_new(NULL, NULL);
+    device_realize = pc->realize;
+    pc->realize = realize;
+    device_class_set_parent_unrealize(DEVICE_CLASS(oc), unrealize,
+                                      &device_unrealize);
+    RESETTABLE_CLASS(oc)->phases.enter = reset_enter;
 }
 
-void qhca_dev_moves_class_init(ObjectClass *oc)
+static void __attribute__((constructor)) keep(void)
 {
-    RESETTABLE_CLASS(oc)->phases.enter = reset_enter;
-    device_class_set_parent_unrealize(DEVICE_CLASS(oc), unrealize,
-                                      &parent_unrealize);
+    static QHCABesideInit init = { put_around, .last = true };
+
+    qhca_beside_keep(&init);
 }
