@@ -59,7 +59,7 @@ run:
 ifdef RUN_SHELL
 	@$(VM) shell --rxe $(VMFLAGS)
 else
-	@$(VM) run --rxe $(VMFLAGS) -- /opt/qhca/guest/demo.sh
+	@$(VM) run --rxe --no-selftests $(VMFLAGS) -- /opt/qhca/guest/demo.sh
 endif
 
 shell:

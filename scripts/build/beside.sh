@@ -67,6 +67,12 @@ make_final()
 	publish "$tmp" "$out"
 }
 
+# Meanwhile: it needs no build root.
+if [ -z "$object" ]; then
+	fetched=$(mktemp "$QHCA_CACHE/tmp/beside.XXXXXX")
+	trap 'rm -f "$fetched"' EXIT
+	"$QHCA_TOP/scripts/build/stock-qemu.sh" --stable ${arm64:+--arm64} >"$fetched" &
+fi
 source=$("$QHCA_TOP/scripts/build/qemu-source.sh")
 base_key=$(hash_text "$source" "$hostile")
 STEP_TAG=$base_key
@@ -76,7 +82,8 @@ so=$QHCA_CACHE/qhca-so-$(hash_text "$base_key" \
 have "$so" || with_lock "beside-$base_key" make_object
 cache_trim qhca-so 10
 [ -z "$object" ] || { echo "$so"; exit 0; }
-stock=$("$QHCA_TOP/scripts/build/stock-qemu.sh" --stable ${arm64:+--arm64})
+wait $! || exit
+stock=$(<"$fetched")
 out=$QHCA_CACHE/beside-$(hash_text "$so" "$stock" "$(declare -f make_final wrap)")
 have "$out" || with_lock beside make_final
 cache_trim beside 10

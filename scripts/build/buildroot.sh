@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # buildroot.sh [--kernel NAME] [GROUP…] [--root] -- COMMAND…
-# buildroot.sh [--kernel NAME] [GROUP…] --path
+# buildroot.sh [--kernel NAME] [GROUP…] --path | --ready
 #
-# Run COMMAND in the build root, or print where it is. GROUP is --extra, --docs,
-# --tshark, --gnuplot, --valgrind, --packaging, --oci, --autotools, --cluster or --arm64.
+# Run COMMAND in the build root, or print where it is; --ready: fail if it is not made yet.
+# GROUP is --extra, --docs, --tshark, --gnuplot, --valgrind, --packaging, --oci, --autotools,
+# --cluster, --qemu or --arm64.
 #
-# A Debian root with everything needed to build QEMU, the modules, the provider
+# A Debian root with everything needed to build the device, the modules, the provider
 # and the selftests: the right compiler for the guest's kernel headers and the
 # right C library for the guest, whatever the machine itself runs. Made once
 # with mmdebstrap, cached by the package list.
@@ -17,9 +18,8 @@
 # only lint, coverage and fuzzing need, on first use; --docs Sphinx; --tshark a
 # dissector that knows nothing of us, to judge captured frames with; --gnuplot that, for
 # bench.py; --valgrind what counts instructions; --packaging what makes and judges Debian
-# packages, with the libraries of a QEMU that has the features of Debian's; --oci what makes
-# and runs container images without a daemon; --autotools what UCX is built with; --cluster
-# what ns-3 is, with MPI.
+# packages; --oci what makes and runs container images without a daemon; --autotools what UCX
+# is built with; --cluster what ns-3 is, with MPI; --qemu what a QEMU of ours is.
 #
 # --kernel: a smaller root for modules and provider, of the Debian release with this
 # kernel (6.1, 7, or the name of a release): its headers, its compiler, its C library.
@@ -29,14 +29,10 @@
 PACKAGES=(
 	# compilers and build systems
 	gcc g++ libc6-dev make ninja-build meson cmake pkg-config flex bison bc
-	dpkg-dev patch file rsync bzip2 xz-utils cpio kmod python3 python3-venv
+	dpkg-dev patch file rsync bzip2 xz-utils cpio kmod python3
 	ca-certificates gdb
-	# QEMU: glib, slirp, fdt, its sandbox; its firmware as packages, because Debian's
-	# source tarball carries none
-	libglib2.0-dev libfdt-dev libslirp-dev zlib1g-dev libpixman-1-dev libseccomp-dev
-	# qhca-server, for what libvfio-user speaks
-	libjson-c-dev
-	seabios qemu-system-data
+	# device and server, for what libvfio-user speaks, and its sandbox
+	libglib2.0-dev libjson-c-dev libseccomp-dev
 	# kernel modules and the RDMA user space
 	linux-headers-amd64 libelf-dev libnl-3-dev libnl-route-3-dev libudev-dev
 	libibverbs-dev librdmacm-dev
@@ -52,6 +48,11 @@ EXTRA=(
 DOCS=(
 	python3-sphinx python3-sphinx-rtd-theme python3-myst-parser
 	python3-sphinxcontrib.programoutput
+)
+# Its firmware as packages, because Debian's source tarball carries none.
+QEMU=(
+	libfdt-dev libslirp-dev zlib1g-dev libpixman-1-dev python3-venv
+	seabios qemu-system-data
 )
 PACKAGING=(
 	build-essential debhelper dh-dkms lintian
@@ -149,6 +150,7 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	--kernel) suite=$(kernel_suite "$2"); shift ;;
 	--path) action=path ;;
+	--ready) action=ready ;;
 	--extra) added+=' extra' ;;
 	--docs) added+=' docs' ;;
 	--tshark) added+=' tshark' ;;
@@ -158,6 +160,7 @@ while [ $# -gt 0 ]; do
 	--oci) added+=' oci' ;;
 	--autotools) added+=' autotools' ;;
 	--cluster) added+=' cluster' ;;
+	--qemu) added+=' qemu' ;;
 	--arm64) added+=' arm64' ;;
 	--root) who=root ;;
 	--) action=run; shift; break ;;
@@ -174,6 +177,7 @@ if [ "$suite" != "$QHCA_SUITE" ]; then
 fi
 key=$(hash_text "$suite" "${PACKAGES[@]}" v1)
 ROOT=$QHCA_CACHE/buildroot-$key
+have "$ROOT" || [ "$action" != ready ] || exit 1
 have "$ROOT" || with_lock "buildroot-$suite" make_root
 for group in $added; do
 	case $group in
@@ -186,10 +190,11 @@ for group in $added; do
 	oci) with_lock buildroot add oci umoci crun golang-github-containers-common ;;
 	autotools) with_lock buildroot add autotools autoconf automake libtool ;;
 	cluster) with_lock buildroot add cluster "${CLUSTER[@]}" ;;
+	qemu) with_lock buildroot add qemu "${QEMU[@]}" ;;
 	arm64) with_lock buildroot add arm64 gcc-aarch64-linux-gnu ;;
 	esac
 done
-if [ "$action" = path ]; then
+if [ "$action" != run ]; then
 	echo "$ROOT"
 else
 	[ $# -gt 0 ] || die "no command after --"

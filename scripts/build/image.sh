@@ -44,20 +44,26 @@ case ${1:-} in
 *) die "unknown option $1, see --help" ;;
 esac
 
-br=$(buildroot_dir)
-release=$(find "$br/usr/src" -maxdepth 1 -name 'linux-headers-*-amd64' -printf '%f\n' |
-	sed 's/^linux-headers-//' | sort -V | tail -n 1)
-[ -n "$release" ] || die "no kernel headers in the build root"
-PACKAGES+=("linux-image-$release" "linux-headers-$release")
 # In any order they are the same image.
 [ ${#more[@]} = 0 ] || mapfile -t -O ${#PACKAGES[@]} PACKAGES < <(printf '%s\n' "${more[@]}" | sort -u)
 guest=$QHCA_TOP/selftests/guest
 
-# Options that keep dpkg from work that nobody uses: no initramfs (we bring our
+# The kernel whose headers are in the build root.
+headers()
+{
+	local br
+	br=$(buildroot_dir)
+	find "$br/usr/src" -maxdepth 1 -name 'linux-headers-*-amd64' -printf '%f\n' |
+		sed 's/^linux-headers-//' | sort -V | tail -n 1
+}
+
+# bootstrap ROOT PACKAGE…: the list, and these. With options that keep dpkg from work that
+# nobody uses: no initramfs (we bring our
 # own), no manual pages, no fsync.
 bootstrap()
 {
 	local root=$1 mirror divert
+	shift
 	divert="dpkg-divert --quiet --local --rename --divert /usr/sbin/update-initramfs.real"
 	mirror=$(debian_mirror)
 	# shellcheck disable=SC2016 # mmdebstrap expands $1
@@ -70,7 +76,7 @@ bootstrap()
 		--dpkgopt='path-exclude=/usr/share/locale/*' \
 		--essential-hook="chroot \"\$1\" $divert --add /usr/sbin/update-initramfs" \
 		--essential-hook='ln -s /bin/true "$1/usr/sbin/update-initramfs"' \
-		--include="$(IFS=,; echo "${PACKAGES[*]}")" \
+		--include="$(IFS=,; echo "${PACKAGES[*]},$*")" \
 		"$QHCA_SUITE" "$root" "deb $mirror $QHCA_SUITE main"
 }
 
@@ -108,36 +114,62 @@ assemble()
 	chown -R "$2" "$tmp"
 }
 
+# The first image begins before there is a build root: with the kernel of the moment, which is
+# that of the build root as well if both come from the mirror at about the same time.
 make_image()
 {
-	local tmp=$QHCA_CACHE/tmp/image-$key
-	have "$OUT" && return
+	local tmp kernel
+	if "$QHCA_TOP/scripts/build/buildroot.sh" --ready >/dev/null; then
+		release=$(headers)
+		result
+		have "$OUT" && return
+		kernel=("linux-image-$release" "linux-headers-$release")
+	else
+		kernel=(linux-image-amd64 linux-headers-amd64)
+	fi
+	tmp=$QHCA_CACHE/tmp/image-$(hash_text "${more[@]}" "${kernel[@]}")
 	"$QHCA_TOP/scripts/build/host-deps.sh"
 	as_root rm -rf --one-file-system "$tmp"
 	mkdir -p "$tmp"
-	if ! run_step "guest packages" bootstrap "$tmp/root"; then
-		log "if the mirror has moved on from $release: make clean-buildroot"
+	if ! run_step "guest packages" bootstrap "$tmp/root" "${kernel[@]}"; then
+		log "if the mirror has moved on from ${release:-its index}: make clean-buildroot"
 		return 1
 	fi
+	release=$(headers)
+	[ -e "$tmp/root/boot/vmlinuz-$release" ] ||
+		die "the mirror has moved on from $release meanwhile: once more"
+	result
 	run_step "guest image" as_root env HOME="$HOME" QHCA_CACHE="$QHCA_CACHE" \
-		"$0" --assemble "$tmp" "$(own_ids)"
+		"$0" --assemble "$tmp" "$(own_ids)" "$release"
 	publish "$tmp" "$OUT"
 }
 
 # What the image depends on: the lists above, the initrd's script, and the
 # functions that make it (not this file: a comment costs no image).
-key=$(hash_text "$QHCA_SUITE" "${PACKAGES[@]}" "$INITRD_MODULES" "$HOT_MODULES" \
-	"$(hash_tree "$guest/initrd-init.sh")" "$(declare -f bootstrap configure depends \
-	plain_modules extract_kernel fstab make_initrd assemble)")
-OUT=$QHCA_CACHE/image-$key
-if [ "${1:-}" = --path ]; then
-	echo "$OUT"
-	exit 0
-fi
+result()
+{
+	local key
+	[ -n "$release" ] || die "no kernel headers in the build root"
+	key=$(hash_text "$QHCA_SUITE" "${PACKAGES[@]}" "$release" "$INITRD_MODULES" "$HOT_MODULES" \
+		"$(hash_tree "$guest/initrd-init.sh")" "$(declare -f bootstrap configure depends \
+		plain_modules extract_kernel fstab make_initrd assemble)")
+	OUT=$QHCA_CACHE/image-$key
+}
+
 if [ "${1:-}" = --assemble ]; then	# ourselves again, now as root
+	release=$4
 	assemble "$2" "$3"
 	exit 0
 fi
-have "$OUT" || with_lock "image-$key" make_image
-cache_trim image 4
+release='' OUT=''
+if [ "${1:-}" = --path ] || "$QHCA_TOP/scripts/build/buildroot.sh" --ready >/dev/null; then
+	release=$(headers)
+	result
+fi
+if [ "${1:-}" != --path ]; then
+	if [ -z "$OUT" ] || ! have "$OUT"; then
+		with_lock "image-$(hash_text "${PACKAGES[@]}")" make_image
+	fi
+	cache_trim image 4
+fi
 echo "$OUT"

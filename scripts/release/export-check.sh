@@ -94,7 +94,7 @@ checkpatch_linux()
 
 build_qemu()
 {
-	in_buildroot sh -ec '
+	"$QHCA_TOP/scripts/build/buildroot.sh" --qemu -- sh -ec '
 		mkdir -p "$1/build"
 		cd "$1/build"
 		[ -e build.ninja ] || ../configure --target-list=x86_64-softmmu \

@@ -157,14 +157,12 @@ def server_dir(opts):
 def everything(opts):
     """Build what this run needs; returns a dict of directories (or None).
 
-    QEMU and the image mostly download, side by side, and the rest follows the first
-    that is there. The build root comes before them because all need it.
+    Side by side: QEMU and the image need the build root only after they have been
+    unpacked, the rest begins with it.
     """
     started = time.monotonic()
     if not os.path.isdir(READY):
         check_space()
-        script('build/buildroot.sh', '--path')
-    kernel, kernel_args = other_kernel(opts)
 
     def built(name, *args):
         if opts.arm64:
@@ -175,13 +173,16 @@ def everything(opts):
         wanted = {'modules': lambda: built('modules', *kernel_args),
                   'provider': lambda: built('provider'),
                   'selftests': lambda: built('selftests')}
+        if not os.path.isdir(READY):
+            script('build/buildroot.sh', '--path')
+        kernel, kernel_args = other_kernel(opts)
         out = {'kernel': kernel, 'userspace': None}
         if opts.rdma_core:
             out['userspace'] = script('build/userspace.sh', opts.rdma_core)
             wanted['userspace-provider'] = lambda: script('build/provider.sh', '--release',
                                                           opts.rdma_core)
         for key, make in wanted.items():
-            skip = opts.no_device and key != 'selftests'
+            skip = opts.no_selftests if key == 'selftests' else opts.no_device
             try:
                 out[key] = None if skip else make()
             except BuildError as err:
@@ -194,10 +195,10 @@ def everything(opts):
         return out
 
     packages = [f'--package={name}' for name in opts.package]
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(3) as pool:
         qemu = pool.submit(qemu_program, opts)
         image = pool.submit(built, 'image', *packages)
-        rest = pool.submit(lambda: {'server': server_dir(opts), **payload()})
+        rest = pool.submit(lambda: {**payload(), 'server': server_dir(opts)})
         dirs = {'qemu': qemu.result(), 'image': image.result(), **rest.result()}
     if summary := PROGRESS.summary():
         note(f'all built after {time.monotonic() - started:.0f} s; {summary}')
