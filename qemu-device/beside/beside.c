@@ -88,7 +88,9 @@ static void __attribute__((constructor)) check(void)
     name = g_strdup_printf("this is QEMU %" PRId64 ".%" PRId64 ".%" PRId64
                            "%s%s", v->major, v->minor, v->micro,
                            *info->package ? ", " : "", info->package);
-    if (v->major != QEMU_VERSION_MAJOR || v->minor != QEMU_VERSION_MINOR) {
+    /* From 50 on it is what becomes the next minor version. */
+    if (v->major != QEMU_VERSION_MAJOR || v->minor != QEMU_VERSION_MINOR ||
+        v->micro >= 50) {
         refuse("%s", name);
     }
     if (!same_layout()) {

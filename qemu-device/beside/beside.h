@@ -12,6 +12,7 @@
  */
 #pragma weak current_cpu
 #pragma weak error_abort
+#pragma weak error_fatal
 #pragma weak message_with_timestamp
 #pragma weak qdev_prop_bool
 #pragma weak qdev_prop_macaddr

@@ -11,10 +11,11 @@
  * (patches/tlb-section.patch), and Debian's has not: there the map must not
  * change while a CPU executes the guest's code.
  *
- * So a new map becomes current when no CPU does, which is soon: a CPU that has
- * made the change leaves its translated code for that at the next jump. Until
- * then all CPUs reach what they reached before, and what a device no longer in
- * its slot answers, it answers.
+ * So a new map becomes current when no CPU does: each is asked to leave its
+ * translated code, which it does at the next jump, and the first that has left
+ * it waits for the others and makes the map current. Until then all CPUs reach
+ * what they reached before, and what a device no longer in its slot answers, it
+ * answers.
  *
  * BARs move by writes to the device's configuration space and to that of the
  * port above, which has the slot's power, by resets, and when the device is
@@ -26,23 +27,48 @@
 #include "hw/pci/pci_bridge.h"
 #include "hw/pci/pci_device.h"
 #include "system/cpus.h"
+#include "system/runstate.h"
 #include "system/tcg.h"
 
 /* ---- the map of the address space ---- */
 
-/* A CPU that may execute the guest's code now, and go wrong; or NULL. */
-static CPUState *running_cpu(void)
-{
-    CPUState *cpu = tcg_enabled() ? current_cpu ?: qemu_get_cpu(0) : NULL;
+#define MOST_CPUS 4096      /* of any machine; numbers may be missing */
 
-    return cpu && !cpu_is_stopped(cpu) ? cpu : NULL;
+static bool stopped = true; /* the machine, and so all CPUs */
+static bool waiting;        /* the new map is left to the CPUs */
+
+/* Whether a CPU may execute the guest's code now, and go wrong. */
+static bool cpus_execute(void)
+{
+    if (!tcg_enabled() || stopped) {
+        return false;
+    }
+    if (!runstate_is_running()) {
+        return true;            /* the machine is about to stop */
+    }
+    for (int i = 0; i < MOST_CPUS; i++) {
+        CPUState *cpu = qemu_get_cpu(i);
+
+        if (cpu && !cpu_is_stopped(cpu)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void settle_waiting(void)
+{
+    if (waiting) {
+        waiting = false;
+        memory_region_transaction_commit();
+    }
 }
 
 /* No CPU executes the guest's code, and none has the BQL. */
 static void settle_alone(CPUState *cpu, run_on_cpu_data data)
 {
     bql_lock();
-    memory_region_transaction_commit();
+    settle_waiting();
     bql_unlock();
 }
 
@@ -52,14 +78,38 @@ static void begin(void)
     memory_region_transaction_begin();
 }
 
+/*
+ * One transaction waits at most, for all changes; all CPUs have it to do, so
+ * that none goes on for long with a map to which changes of others, which have
+ * nothing to do with the device, do not apply.
+ */
 static void settle(void)
 {
-    CPUState *cpu = running_cpu();
-
-    if (cpu) {
-        async_safe_run_on_cpu(cpu, settle_alone, RUN_ON_CPU_NULL);
-    } else {
+    if (!cpus_execute()) {
         memory_region_transaction_commit();
+        settle_waiting();
+        return;
+    }
+    if (waiting) {
+        memory_region_transaction_commit();
+        return;
+    }
+    waiting = true;
+    for (int i = 0; i < MOST_CPUS; i++) {
+        CPUState *cpu = qemu_get_cpu(i);
+
+        if (cpu) {
+            async_safe_run_on_cpu(cpu, settle_alone, RUN_ON_CPU_NULL);
+        }
+    }
+}
+
+/* When it stops, all CPUs have left their code. */
+static void state_changed(void *opaque, bool running, RunState state)
+{
+    stopped = !running;
+    if (stopped) {
+        settle_waiting();
     }
 }
 
@@ -68,13 +118,37 @@ static void settle(void)
 /* How each port is written that has had such a device below it. */
 static GHashTable *ports;
 
+/* What moves BARs below a port. */
+typedef struct PortState {
+    uint8_t header[PCI_CONFIG_HEADER_SIZE];
+    uint16_t slot, power;
+} PortState;
+
+static PortState state_of(const PCIDevice *port)
+{
+    PortState s = {
+        .slot = pci_get_word(port->config + port->exp.exp_cap +
+                             PCI_EXP_SLTCTL),
+        .power = pci_get_word(port->config + port->pm_cap + PCI_PM_CTRL),
+    };
+
+    memcpy(s.header, port->config, sizeof(s.header));
+    return s;
+}
+
 static void port_write(PCIDevice *port, uint32_t addr, uint32_t val, int len)
 {
     PCIConfigWriteFunc *write = g_hash_table_lookup(ports, port);
+    PortState before = state_of(port), after;
 
     begin();
     write(port, addr, val, len);
-    settle();
+    after = state_of(port);
+    if (memcmp(&before, &after, sizeof(before))) {
+        settle();
+    } else {
+        memory_region_transaction_commit();
+    }
 }
 
 static void watch_port(PCIDevice *pci)
@@ -148,6 +222,7 @@ static void put_around(void)
     PCIDeviceClass *pc = PCI_DEVICE_CLASS(oc);
 
     ports = g_hash_table_new(NULL, NULL);
+    qemu_add_vm_change_state_handler(state_changed, NULL);
     device_realize = pc->realize;
     pc->realize = realize;
     device_class_set_parent_unrealize(DEVICE_CLASS(oc), unrealize,

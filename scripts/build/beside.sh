@@ -72,6 +72,7 @@ if [ -z "$object" ]; then
 	fetched=$(mktemp "$QHCA_CACHE/tmp/beside.XXXXXX")
 	trap 'rm -f "$fetched"' EXIT
 	"$QHCA_TOP/scripts/build/stock-qemu.sh" --stable ${arm64:+--arm64} >"$fetched" &
+	fetching=$!
 fi
 source=$("$QHCA_TOP/scripts/build/qemu-source.sh")
 base_key=$(hash_text "$source" "$hostile")
@@ -82,7 +83,7 @@ so=$QHCA_CACHE/qhca-so-$(hash_text "$base_key" \
 have "$so" || with_lock "beside-$base_key" make_object
 cache_trim qhca-so 10
 [ -z "$object" ] || { echo "$so"; exit 0; }
-wait $! || exit
+wait "$fetching" || exit
 stock=$(<"$fetched")
 out=$QHCA_CACHE/beside-$(hash_text "$so" "$stock" "$(declare -f make_final wrap)")
 have "$out" || with_lock beside make_final

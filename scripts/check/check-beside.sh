@@ -27,6 +27,16 @@ beside()
 		--library-path "$dir/lib" "$dir/$program.bin" "$@" </dev/null
 }
 
+# No program of QEMU's at all.
+foreign()
+{
+	local out rc=0
+	out=$("$QEMU/lib/ld-linux-x86-64.so.2" --preload "$QEMU/qhca.so" \
+		--library-path "$QEMU/lib" /bin/true 2>&1) || rc=$?
+	echo "$out"
+	[ $rc = 1 ] && [[ $out == "qhca.so, made for QEMU $VERSION: "* ]]
+}
+
 # refused WORDS PROGRAM…: it ends with one line that has these words.
 refused()
 {
@@ -65,6 +75,7 @@ OTHER_VERSION=$("$OTHER/qemu-system-x86_64" --version | sed -n 's/.*version \([0
 
 expect beside/version refused "this is QEMU $OTHER_VERSION" "$OTHER" qemu-system-x86_64 -version
 expect beside/program refused "is no qemu-system that exports its functions" "$QEMU" qemu-img --version
+expect beside/foreign foreign
 expect beside/children alone
 expect beside/sandbox sandboxed
 summary
