@@ -7,9 +7,9 @@
  * new map, with other numbers, becomes current before the CPUs have forgotten
  * the old ones. When a BAR appears or vanishes, another CPU may so write to the
  * wrong region. What it loses is often an EOI or the deadline of its timer, and
- * then it gets no timer interrupt any more. A QEMU that we build has that mended
- * (patches/tlb-section.patch), and Debian's has not: there the map must not
- * change while a CPU executes the guest's code.
+ * then it gets no timer interrupt any more. A QEMU that we build has that
+ * mended (patches/tlb-section.patch), and Debian's has not: there the map must
+ * not change while a CPU executes the guest's code.
  *
  * So a new map becomes current when no CPU does: each is asked to leave its
  * translated code, which it does at the next jump, and the first that has left

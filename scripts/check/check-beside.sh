@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check-beside.sh
+# check-beside.sh [--full]
 #
 # The object that has the device, beside Debian's QEMU and beside what it does not belong to.
+# --full: machines also move between that and a QEMU with the device in it, which is built.
 # Prints TAP and totals.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
@@ -68,6 +69,8 @@ sandboxed()
 		<<<$'info pci\nquit' >"$WORK/pci" && grep -i 'PCI device 1af4:10f0' "$WORK/pci"
 }
 
+moves() { python3 "$QHCA_TOP/qemu-device/qtest/run.py" "$@" migrate; }
+
 QEMU=$("$QHCA_TOP/scripts/build/beside.sh")
 OTHER=$("$QHCA_TOP/scripts/build/stock-qemu.sh")
 VERSION=$(<"$("$QHCA_TOP/scripts/build/qemu-source.sh")/VERSION")
@@ -78,4 +81,11 @@ expect beside/program refused "is no qemu-system that exports its functions" "$Q
 expect beside/foreign foreign
 expect beside/children alone
 expect beside/sandbox sandboxed
-summary
+status=0
+summary || status=1
+if [ "${1:-}" = --full ]; then
+	inside=$("$QHCA_TOP/scripts/build/qemu.sh")/qemu-qtest
+	moves --qemu "$inside" --to "$QEMU/qemu-qtest" || status=1
+	moves --qemu "$QEMU/qemu-qtest" --to "$inside" || status=1
+fi
+[ $status = 0 ]

@@ -50,7 +50,6 @@ server-fuzz    | one  | full             | server   | server_fuzz
 tsan-server    | one  | full             | server   | tsan_server
 qtest          | one  | quick check full |          | qtest
 beside         | one  | check full       |          | beside
-built-in       | one  | full             |          | built_in
 instructions   | one  | check full       |          | instructions
 cluster        | one  | check full       |          | cluster
 cluster-captures | one | check full       |          | cluster_captures
@@ -187,7 +186,7 @@ cluster_dcqcn() { counted cluster-dcqcn "$QHCA_TOP/scripts/cluster/test_dcqcn.py
 cluster_random() { counted cluster-random "$QHCA_TOP/scripts/cluster/fuzz.py" --count 40; }
 tour() { "$QHCA_TOP/scripts/docs/tour.py" --check; }
 packages() { "$QHCA_TOP/scripts/release/check-packages.sh"; }
-beside() { "$QHCA_TOP/scripts/check/check-beside.sh"; }
+beside() { "$QHCA_TOP/scripts/check/check-beside.sh" ${FULL:+--full}; }
 oci() { "$QHCA_TOP/scripts/release/check-oci.sh"; }
 
 lint() { "$QHCA_TOP/scripts/lint.sh" ${FULL:+--all}; }
@@ -244,18 +243,6 @@ server_guest()
 	local rc=0
 	one_guest 1800 --server -- eth tools cm pyverbs || rc=$?
 	one_guest 2400 --server --device-arg guest-faults=on -- kverbs kselftest || rc=$?
-	return $rc
-}
-
-# Machines move between a QEMU with the device in it and one with the device beside it.
-built_in()
-{
-	local inside beside rc=0
-	inside=$("$QHCA_TOP/scripts/build/qemu.sh") || return
-	beside=$("$QHCA_TOP/scripts/build/beside.sh") || return
-	set -- "$inside/qemu-qtest" "$beside/qemu-qtest"
-	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$1" --to "$2" migrate || rc=1
-	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$2" --to "$1" migrate || rc=1
 	return $rc
 }
 
