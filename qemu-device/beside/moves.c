@@ -17,17 +17,18 @@
  * what they reached before, and what a device no longer in its slot answers, it
  * answers.
  *
- * BARs move by writes to the device's configuration space and to that of the
- * port above, which has the slot's power, by resets, and when the device is
- * unplugged. All of it is put around the device's own functions here.
+ * BARs move by writes to configuration space, of this device and of any other
+ * (a kernel that looks for devices has several CPUs already), by resets of this
+ * device, and when it is unplugged. All of it is put around their functions.
  */
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
 #include "hw/core/cpu.h"
-#include "hw/pci/pci_bridge.h"
+#include "hw/pci/pci_bus.h"
 #include "hw/pci/pci_device.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
+#include "system/system.h"
 #include "system/tcg.h"
 
 /* ---- the map of the address space ---- */
@@ -113,83 +114,56 @@ static void state_changed(void *opaque, bool running, RunState state)
     }
 }
 
-/* ---- the port above ---- */
+/* ---- any device ---- */
 
-/* How each port is written that has had such a device below it. */
-static GHashTable *ports;
+/* How each device is written. */
+static GHashTable *writers;
 
-/* What moves BARs below a port. */
-typedef struct PortState {
-    uint8_t header[PCI_CONFIG_HEADER_SIZE];
-    uint16_t slot, power;
-} PortState;
-
-static PortState state_of(const PCIDevice *port)
+/* A map follows from what is in the configuration space, if it has changed. */
+static void config_write(PCIDevice *pci, uint32_t addr, uint32_t val, int len)
 {
-    PortState s = {
-        .slot = pci_get_word(port->config + port->exp.exp_cap +
-                             PCI_EXP_SLTCTL),
-        .power = pci_get_word(port->config + port->pm_cap + PCI_PM_CTRL),
-    };
+    PCIConfigWriteFunc *write = g_hash_table_lookup(writers, pci);
+    uint8_t before[PCI_CONFIG_SPACE_SIZE];
+    bool changed;
 
-    memcpy(s.header, port->config, sizeof(s.header));
-    return s;
-}
-
-static void port_write(PCIDevice *port, uint32_t addr, uint32_t val, int len)
-{
-    PCIConfigWriteFunc *write = g_hash_table_lookup(ports, port);
-    PortState before = state_of(port), after;
-
+    memcpy(before, pci->config, sizeof(before));
     begin();
-    write(port, addr, val, len);
-    after = state_of(port);
-    if (memcmp(&before, &after, sizeof(before))) {
+    object_ref(pci);
+    write(pci, addr, val, len);
+    changed = !pci->config || memcmp(before, pci->config, sizeof(before));
+    object_unref(pci);
+    if (changed) {
         settle();
     } else {
         memory_region_transaction_commit();
     }
 }
 
-static void watch_port(PCIDevice *pci)
+static void watch(PCIBus *bus, PCIDevice *pci, void *opaque)
 {
-    PCIDevice *port = pci_bridge_get_device(pci_get_bus(pci));
-
-    if (port && port->config_write != port_write) {
-        g_hash_table_insert(ports, port, port->config_write);
-        port->config_write = port_write;
+    if (pci->config_write != config_write) {
+        g_hash_table_insert(writers, pci, pci->config_write);
+        pci->config_write = config_write;
     }
+}
+
+static int watch_bus(Object *object, void *opaque)
+{
+    if (object_dynamic_cast(object, TYPE_PCI_BUS)) {
+        pci_for_each_device_under_bus(PCI_BUS(object), watch, NULL);
+    }
+    return 0;
+}
+
+static void watch_all(Notifier *notifier, void *data)
+{
+    object_child_foreach_recursive(object_get_root(), watch_bus, NULL);
 }
 
 /* ---- the device ---- */
 
 static void (*device_realize)(PCIDevice *pci, Error **errp);
 static DeviceUnrealize device_unrealize;
-static PCIConfigWriteFunc *device_write;
-
-static void bars_of(const PCIDevice *pci, pcibus_t addr[PCI_NUM_REGIONS])
-{
-    for (unsigned i = 0; i < PCI_NUM_REGIONS; i++) {
-        addr[i] = pci->io_regions[i].addr;
-    }
-}
-
-static void config_write(PCIDevice *pci, uint32_t addr, uint32_t val, int len)
-{
-    pcibus_t before[PCI_NUM_REGIONS], after[PCI_NUM_REGIONS];
-
-    bars_of(pci, before);
-    begin();
-    object_ref(pci);
-    device_write(pci, addr, val, len);
-    bars_of(pci, after);
-    object_unref(pci);
-    if (memcmp(before, after, sizeof(before))) {
-        settle();
-    } else {
-        memory_region_transaction_commit();
-    }
-}
 
 static void realize(PCIDevice *pci, Error **errp)
 {
@@ -197,9 +171,7 @@ static void realize(PCIDevice *pci, Error **errp)
 
     device_realize(pci, errp);
     if (!*errp) {
-        device_write = pci->config_write;
-        pci->config_write = config_write;
-        watch_port(pci);
+        watch(NULL, pci, NULL);
     }
 }
 
@@ -218,11 +190,13 @@ static void reset_enter(Object *obj, ResetType type)
 
 static void put_around(void)
 {
+    static Notifier done = { .notify = watch_all };
     ObjectClass *oc = object_class_by_name("qhca");
     PCIDeviceClass *pc = PCI_DEVICE_CLASS(oc);
 
-    ports = g_hash_table_new(NULL, NULL);
+    writers = g_hash_table_new(NULL, NULL);
     qemu_add_vm_change_state_handler(state_changed, NULL);
+    qemu_add_machine_init_done_notifier(&done);
     device_realize = pc->realize;
     pc->realize = realize;
     device_class_set_parent_unrealize(DEVICE_CLASS(oc), unrealize,
