@@ -18,7 +18,7 @@
 # and, on a line of its own, the totals: N passed, N failed, N skipped.
 #
 # Of several parts, those in which one or two results have failed run again when nothing
-# else does, if that takes no more than SECOND (2400) seconds in all; 0: none. What passes
+# else does, if that takes no more than SECOND (1800) seconds in all; 0: none. What passes
 # then has passed, and is listed as unsteady. PART.first.log has the first output.
 #
 # QHCA_PATIENCE is how many times longer than usual tests may take; check/patience.py measures it.
@@ -31,7 +31,7 @@
 
 cpus=$(nproc)
 JOBS=${JOBS:-$((cpus < 4 ? cpus : 4))}
-JUNIT=${JUNIT:-} VMFLAGS=${VMFLAGS:-} SECOND=${SECOND:-2400}
+JUNIT=${JUNIT:-} VMFLAGS=${VMFLAGS:-} SECOND=${SECOND:-1800}
 # Options that PARTS and its functions use.
 FULL='' DEVICE='' WORDS=''
 
