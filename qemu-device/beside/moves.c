@@ -141,7 +141,7 @@ static void config_write(PCIDevice *pci, uint32_t addr, uint32_t val, int len)
 
 static void watch(PCIBus *bus, PCIDevice *pci, void *opaque)
 {
-    if (pci->config_write != config_write) {
+    if (tcg_enabled() && pci->config_write != config_write) {
         g_hash_table_insert(writers, pci, pci->config_write);
         pci->config_write = config_write;
     }

@@ -79,7 +79,7 @@ class Group:
                 c.ACCESS_LOCAL_WRITE, 0)
             hca.m.write(one.sq + 128 * (one.sq_pi % 16), wqe.ljust(128, b"\0"))
             one.sq_pi += 1
-            hca.doorbell("SQ", one.qpn, one.sq_pi)
+            one.ring()
             assert one.done()[1] == c.WC_SUCCESS
             yield key
 

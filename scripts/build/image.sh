@@ -119,9 +119,7 @@ assemble()
 make_image()
 {
 	local tmp kernel
-	if "$QHCA_TOP/scripts/build/buildroot.sh" --ready >/dev/null; then
-		release=$(headers)
-		result
+	if known; then
 		have "$OUT" && return
 		kernel=("linux-image-$release" "linux-headers-$release")
 	else
@@ -156,20 +154,25 @@ result()
 	OUT=$QHCA_CACHE/image-$key
 }
 
+# Whether there is a build root, which says what the image is.
+known()
+{
+	"$QHCA_TOP/scripts/build/buildroot.sh" --ready >/dev/null || return
+	release=$(headers)
+	result
+}
+
 if [ "${1:-}" = --assemble ]; then	# ourselves again, now as root
 	release=$4
 	assemble "$2" "$3"
 	exit 0
 fi
 release='' OUT=''
-if [ "${1:-}" = --path ] || "$QHCA_TOP/scripts/build/buildroot.sh" --ready >/dev/null; then
+if [ "${1:-}" = --path ]; then
 	release=$(headers)
 	result
-fi
-if [ "${1:-}" != --path ]; then
-	if [ -z "$OUT" ] || ! have "$OUT"; then
-		with_lock "image-$(hash_text "${PACKAGES[@]}")" make_image
-	fi
+else
+	{ known && have "$OUT"; } || with_lock "image-$(hash_text "${PACKAGES[@]}")" make_image
 	cache_trim image 4
 fi
 echo "$OUT"

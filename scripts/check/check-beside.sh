@@ -19,23 +19,13 @@ LOGS=$QHCA_CACHE/logs/check-beside
 WORK=$(mktemp -d "$QHCA_CACHE/tmp/beside.XXXXXX")
 trap 'rm -rf "$WORK"' EXIT
 
-# beside DIR PROGRAM ARGUMENT…: a program of DIR with the object.
+# beside DIR PROGRAM ARGUMENT…: a program with the object, and the libraries of DIR.
 beside()
 {
 	local dir=$1 program=$2
 	shift 2
 	timeout "$PATIENCE" "$dir/lib/ld-linux-x86-64.so.2" --preload "$QEMU/qhca.so" \
-		--library-path "$dir/lib" "$dir/$program.bin" "$@" </dev/null
-}
-
-# No program of QEMU's at all.
-foreign()
-{
-	local out rc=0
-	out=$("$QEMU/lib/ld-linux-x86-64.so.2" --preload "$QEMU/qhca.so" \
-		--library-path "$QEMU/lib" /bin/true 2>&1) || rc=$?
-	echo "$out"
-	[ $rc = 1 ] && [[ $out == "qhca.so, made for QEMU $VERSION: "* ]]
+		--library-path "$dir/lib" "$program" "$@" </dev/null
 }
 
 # refused WORDS PROGRAM…: it ends with one line that has these words.
@@ -73,12 +63,14 @@ moves() { python3 "$QHCA_TOP/qemu-device/qtest/run.py" "$@" migrate; }
 
 QEMU=$("$QHCA_TOP/scripts/build/beside.sh")
 OTHER=$("$QHCA_TOP/scripts/build/stock-qemu.sh")
+NO_QEMU='is no qemu-system that exports its functions'
 VERSION=$(<"$("$QHCA_TOP/scripts/build/qemu-source.sh")/VERSION")
 OTHER_VERSION=$("$OTHER/qemu-system-x86_64" --version | sed -n 's/.*version \([0-9.]*\).*/\1/p')
 
-expect beside/version refused "this is QEMU $OTHER_VERSION" "$OTHER" qemu-system-x86_64 -version
-expect beside/program refused "is no qemu-system that exports its functions" "$QEMU" qemu-img --version
-expect beside/foreign foreign
+expect beside/version refused "this is QEMU $OTHER_VERSION" \
+	"$OTHER" "$OTHER/qemu-system-x86_64.bin" -version
+expect beside/program refused "$NO_QEMU" "$QEMU" "$QEMU/qemu-img.bin" --version
+expect beside/foreign refused "$NO_QEMU" "$QEMU" /bin/true
 expect beside/children alone
 expect beside/sandbox sandboxed
 status=0
