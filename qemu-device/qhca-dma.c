@@ -16,7 +16,6 @@
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
 #include "qemu/cutils.h"
-#include "exec/tswap.h"
 #include "system/dma.h"
 
 #include "qhca.h"
@@ -240,7 +239,8 @@ bool qhca_dev_dma_cas(void *opaque, uint64_t addr, uint64_t compare,
     if (!p) {
         return false;
     }
-    *old = tswap64(qhca_cmpxchg(p, tswap64(compare), tswap64(swap)));
+    *old = le64_to_cpu(qhca_cmpxchg(p, cpu_to_le64(compare),
+                                    cpu_to_le64(swap)));
     qhca_dma_unmap_atomic(s, addr, p);
     return true;
 }
@@ -254,12 +254,12 @@ bool qhca_dev_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
     if (!p) {
         return false;
     }
-    /* A loop, because the addition is in the guest's byte order. */
+    /* A loop, because the host may be big-endian. */
     for (found = *p, seen = ~found; found != seen; ) {
         seen = found;
-        found = qhca_cmpxchg(p, seen, tswap64(tswap64(seen) + add));
+        found = qhca_cmpxchg(p, seen, cpu_to_le64(le64_to_cpu(seen) + add));
     }
-    *old = tswap64(found);
+    *old = le64_to_cpu(found);
     qhca_dma_unmap_atomic(s, addr, p);
     return true;
 }

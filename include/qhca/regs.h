@@ -56,6 +56,8 @@
 
 /* Setting ENABLE starts the command queue that the base registers describe. */
 #define QHCA_CONTROL_ENABLE	0x00000001u
+/* With ENABLE: the words that atomics change, and return, are big-endian, as the CPU is. */
+#define QHCA_CONTROL_BIG_ENDIAN	0x00000002u
 
 #define QHCA_STATUS_STATE	0x000000ffu	/* enum qhca_state */
 #define QHCA_STATUS_LINK_UP	0x00000100u

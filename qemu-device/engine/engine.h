@@ -80,7 +80,7 @@ enum qhca_told {
  *            entry point returns. @len: how much is wanted, and on return how
  *            much is there. NULL if it cannot be read in place, now or ever,
  *            or cannot be written: use @dma_read
- * @atomic_cas: compare-and-swap 8 guest-endian bytes at the 8-byte aligned
+ * @atomic_cas: compare-and-swap 8 little-endian bytes at the 8-byte aligned
  *              @addr, giving the value found in @old; atomic against the
  *              guest's CPUs where the host can do that
  * @atomic_add: fetch-and-add, with the same alignment and atomicity

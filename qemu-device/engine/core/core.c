@@ -38,6 +38,7 @@ static bool init(struct qhca_engine *e)
 static void reset(struct qhca_engine *e)
 {
     e->timers.used = 0;
+    e->big_endian = false;
 }
 
 static void fini(struct qhca_engine *e)

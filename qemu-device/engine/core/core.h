@@ -40,6 +40,7 @@ struct qhca_engine {
     unsigned spent, limit;      /* units of work in it, see vhca_spend() */
     uint8_t state;              /* enum qhca_state */
     uint8_t fatal;              /* enum qhca_fatal */
+    bool big_endian;            /* the words of atomics, see vhca_word() */
     uint8_t fault_points;       /* points with fault rules, a bit each */
     bool inside;                /* an entry point or a neighbour is running */
     bool late_data;             /* some are held back, see memory/order.c */

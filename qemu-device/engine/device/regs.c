@@ -32,7 +32,9 @@ struct reg {
 
 READ(cmd_timeout, e->cfg.cmd_timeout_ms)
 READ(vectors, e->cfg.num_vectors)
-READ(control, e->state == QHCA_STATE_RESET ? 0 : QHCA_CONTROL_ENABLE)
+READ(control, e->state == QHCA_STATE_RESET ? 0 :
+              QHCA_CONTROL_ENABLE |
+              (e->big_endian ? QHCA_CONTROL_BIG_ENDIAN : 0))
 READ(fatal, e->fatal)
 READ(cmd_log_size, e->cmdq->log_size)
 READ(cmd_progress, e->cmdq->steps)
@@ -64,6 +66,7 @@ static void write_control(struct qhca_engine *e, uint32_t val)
         vhca_fatal(e, QHCA_FATAL_CMDQ_CONFIG);
         return;
     }
+    e->big_endian = val & QHCA_CONTROL_BIG_ENDIAN;
     e->state = QHCA_STATE_RUNNING;
     vhca_faults_update(e);
 }

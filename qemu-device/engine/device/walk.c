@@ -165,13 +165,17 @@ static void walk_state(struct vhca_snap *s)
     uint8_t fatal = (uint8_t)vhca_snap_num(s, "fatal", e->fatal, 1,
                                            QHCA_FATAL_INJECTED);
 
+    bool big = s->version >= 4 &&
+               vhca_snap_num(s, "big-endian", e->big_endian, 1, true);
+
     vhca_snap_check(s, !fatal == (state != QHCA_STATE_FATAL), "fatal");
     vhca_snap_check(s, state != QHCA_STATE_RESET ||
-                       !qhca_engine_num_objects(e), "state");
+                       (!big && !qhca_engine_num_objects(e)), "state");
     vhca_cmdq_walk(s, state);
     if (s->load && !s->bad) {
         e->state = state;
         e->fatal = fatal;
+        e->big_endian = big;
     }
 }
 

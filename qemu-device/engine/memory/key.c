@@ -300,9 +300,14 @@ enum vhca_mem_result vhca_mr_cas(struct qhca_engine *e,
     uint64_t dma;
     enum vhca_mem_result result = find_word(e, mr, addr, &dma);
 
-    return result != QHCA_MEM_OK ? result :
-           counted(e, vhca_running(e) &&
-                      e->ops->atomic_cas(e->opaque, dma, compare, swap, old));
+    if (result == QHCA_MEM_OK) {
+        result = counted(e, vhca_running(e) &&
+                            e->ops->atomic_cas(e->opaque, dma,
+                                               vhca_word(e, compare),
+                                               vhca_word(e, swap), old));
+        *old = vhca_word(e, *old);
+    }
+    return result;
 }
 
 enum vhca_mem_result vhca_mr_add(struct qhca_engine *e,

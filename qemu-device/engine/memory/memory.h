@@ -189,7 +189,15 @@ static inline void vhca_miss_extend(struct qhca_engine *e, uint64_t more)
 {
     e->memory->miss.len += more;
 }
-/* 8-byte atomics at an aligned address that vhca_mr_check() has accepted. */
+/* The little-endian number of a word that is @v to the guest's CPU, or back. */
+static inline uint64_t vhca_word(const struct qhca_engine *e, uint64_t v)
+{
+    return e->big_endian ? __builtin_bswap64(v) : v;
+}
+/*
+ * 8-byte atomics at an aligned address that vhca_mr_check() has accepted; to
+ * add is for little-endian words only.
+ */
 enum vhca_mem_result vhca_mr_cas(struct qhca_engine *e,
                                  const struct vhca_mr *mr, uint64_t addr,
                                  uint64_t compare, uint64_t swap,

@@ -258,7 +258,7 @@ static void rx_atomic_response(struct qhca_engine *e, struct vhca_qp *qp,
         return;
     }
     /* Memory holds the value in the guest's byte order (F-021). */
-    uint64_t orig = htole64(p->atomic_orig);
+    uint64_t orig = htole64(vhca_word(e, p->atomic_orig));
 
     result = vhca_segs_write(e, qp->qpn, &qp->user, wr->seg, wr->num_seg, 0,
                              &orig, sizeof(orig));

@@ -105,12 +105,13 @@ static enum vhca_rx_result take_word(struct qhca_engine *e, struct vhca_qp *qp,
     return vhca_response_room(qp) ? QHCA_RX_DONE : QHCA_RX_REPEAT;
 }
 
-/* Return what a masked atomic changes @old to (B-075). */
+/* Return what a masked atomic, or FETCH_ADD, changes @old to (B-075). */
 static uint64_t masked_result(const struct roce_packet *p, uint64_t old)
 {
-    uint64_t mask = p->compare_mask;
+    enum roce_op op = roce_opcode(p->opcode)->op;
+    uint64_t mask = op == OP_FAA ? 0 : p->compare_mask;
 
-    if (roce_opcode(p->opcode)->op == OP_MASKED_CAS) {
+    if (op == OP_MASKED_CAS) {
         return (old ^ p->compare) & mask ? old :
                (old & ~p->swap_mask) | (p->swap_add & p->swap_mask);
     }
@@ -154,10 +155,14 @@ static enum vhca_mem_result execute_atomic(struct qhca_engine *e,
     case OP_CAS:
         return vhca_mr_cas(e, mr, p->va, p->compare, p->swap_add, orig);
     case OP_FAA:
-        return vhca_mr_add(e, mr, p->va, p->swap_add, orig);
+        if (!e->big_endian) {
+            return vhca_mr_add(e, mr, p->va, p->swap_add, orig);
+        }
+        break;
     default:
-        return execute_masked(e, mr, p, orig);
+        break;
     }
+    return execute_masked(e, mr, p, orig);
 }
 
 enum vhca_rx_result vhca_rx_atomic(struct qhca_engine *e, struct vhca_qp *qp,

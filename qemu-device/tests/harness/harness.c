@@ -18,6 +18,7 @@
 const uint8_t test_mac[6] = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 };
 
 static struct guest *guests;    /* all of them */
+uint32_t guest_control;
 
 /* ---- the world of one engine ---- */
 
@@ -405,7 +406,7 @@ void guest_enable(struct guest *g, unsigned cmd_log)
     reg_write(g, QHCA_REG_CMD_CQ_LO, (uint32_t)g->cmd_cq);
     reg_write(g, QHCA_REG_CMD_CQ_HI, (uint32_t)(g->cmd_cq >> 32));
     reg_write(g, QHCA_REG_CMD_LOG_SIZE, cmd_log);
-    reg_write(g, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE);
+    reg_write(g, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE | guest_control);
     REQUIRE(dev_state(g) == QHCA_STATE_RUNNING);
     shadow_setup(g);
 }

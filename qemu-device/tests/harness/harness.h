@@ -123,6 +123,8 @@ uint64_t guest_fault_hits(const struct guest *g);
 /* A guest whose command queue runs. */
 struct guest *guest_start(void);
 void guest_enable(struct guest *g, unsigned cmd_log);
+/* Flags of CONTROL that guest_enable() sets beside ENABLE. */
+extern uint32_t guest_control;
 void guest_free(struct guest *g);
 /* Frees all guests and networks; called after each test case. */
 void harness_cleanup(void);
