@@ -84,13 +84,14 @@ static void qhca_write_base(struct qhca_dev *dev, unsigned int reg_lo, dma_addr_
  */
 int qhca_hw_enable(struct qhca_dev *dev)
 {
+	const u32 order = IS_ENABLED(CONFIG_CPU_BIG_ENDIAN) ? QHCA_CONTROL_BIG_ENDIAN : 0;
 	u32 state, status;
 	int ret;
 
 	qhca_write_base(dev, QHCA_REG_CMD_SQ_LO, dev->cmdq.sq.dma);
 	qhca_write_base(dev, QHCA_REG_CMD_CQ_LO, dev->cmdq.cq.dma);
 	qhca_write_reg(dev, QHCA_REG_CMD_LOG_SIZE, dev->cmdq.log_size);
-	qhca_write_reg(dev, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE);
+	qhca_write_reg(dev, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE | order);
 
 	ret = read_poll_timeout(qhca_read_reg, status,
 				FIELD_GET(QHCA_STATUS_STATE, status) != QHCA_STATE_RESET,
