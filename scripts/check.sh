@@ -24,7 +24,7 @@
 # QHCA_PATIENCE is how many times longer than usual tests may take; check/patience.py measures it.
 # VMFLAGS goes to scripts/vm. soak runs COUNT schedules of the engine's simulator,
 # starting with SEED; soak-guest connections that come and go, for MINUTES (10; 0:
-# until something fails).
+# until something fails); churn and churn-kcsan what they do for MINUTES, too.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 . "$QHCA_TOP/scripts/check/parts.sh"

@@ -68,7 +68,7 @@ bounce         | one  | full             | variants | one_guest 1200 --kernel-ar
 frames         | one  | full             | variants | one_guest 2400 --device-arg frames=on --device-arg guest-faults=on -- kselftest
 kernel-6.1     | one  | full             | kernels  | other_kernel 6.1
 kernel-7       | one  | full             | kernels  | other_kernel 7
-arm64          | one  | full             | kernels  | one_guest 3600 --arm64 --device-arg guest-faults=on -- kselftest uars doorbell ten_steps
+arm64          | one  | full             | kernels  | one_guest 3600 --arch arm64 --device-arg guest-faults=on -- kselftest uars doorbell ten_steps
 net-tests      | one  | full             | kernels  | net_tests
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
 life-debug     | one  | full             | debug    | debugged --debug-kernel --env LIFE_CYCLES=3 --env PATIENCE=300 -- life kselftest nomem nopages kill
@@ -81,6 +81,8 @@ tsan-qemu      | one  | full             | variants | tsan_qemu
 msan           | one  | full             |          | msan
 nightly        | one  | full             |          | engine nightly V=1
 uverbs-fuzz    | one  | full             |          | uverbs_fuzz
+churn          | one  | full             | debug    | churn --debug-kernel
+churn-kcsan    | one  | full             | debug    | churn --kcsan
 fuzz           | one  | full             |          | fuzz
 soak-guest     | one  | full             |          | soak_guest
 export         | one  | full             |          | series
@@ -317,25 +319,6 @@ soak_guest()
 	one_guest $((seconds ? seconds + 600 : 1 << 30)) --env SOAK_SECONDS=$seconds -- soak
 }
 
-# debugged OPTION… -- SECTION…: on a kernel that sees what others do not, and is slow.
-debugged()
-{
-	one_guest 14400 --mem 3G --env KSELFTEST_TIMEOUT=2400 --env KSELFTEST_PATIENCE=3 \
-		--env KVERBS_TIMEOUT=1200 "$@"
-}
-
-# A device that deceives its drivers. The long form: seeds of the day, too, on the debug kernel.
-hostile()
-{
-	if [ -z "$FULL" ]; then
-		one_guest 600 --hostile --env HOSTILE_SEEDS=3-4 --env HOSTILE_SECONDS=4 -- lies hostile
-		return
-	fi
-	debugged --hostile --debug-kernel --env FULL=1 \
-		--env HOSTILE_SEEDS="1-16,$(seeds_of_today 8)" \
-		--env HOSTILE_NVME_SEEDS="4,7,8,$(seeds_of_today 3)" -- lies hostile
-}
-
 # The device goes and comes back: once in each way, with a look at everything now and then, which
 # is what takes long; or often, with a look after each, and a disk beside.
 life()
@@ -354,31 +337,6 @@ unplug()
 	one_guest 1800 --smp 4 --kernel-arg iomem=relaxed --qemu-arg=-global \
 		--qemu-arg=ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off \
 		--env LIFE_WAYS='plug off' -- life
-}
-
-# QEMU's threads: CPUs of the guest ring while the main loop works, or takes the device away.
-tsan_qemu()
-{
-	local rc=0 VMFLAGS="$VMFLAGS --tsan-qemu"
-	one_guest 3600 --env KSELFTEST_TIMEOUT=1500 -- kselftest stress rc_data || rc=$?
-	VMFLAGS="$VMFLAGS --env PATIENCE=600 --env LIFE_CYCLES=1" unplug && return $rc
-}
-
-# What happens on two CPUs at once. Races are looked for at more accesses than usual, and
-# longer, for both CPUs are threads of this machine's.
-kcsan()
-{
-	debugged --kcsan --device-arg guest-faults=on --kernel-arg kcsan.skip_watch=500 \
-		--kernel-arg kcsan.udelay_task=200 -- kverbs soak kselftest rc_data stress events \
-		cq notify srq mw mcast kill recovery removal undone cm import xrc faults nomem nopages \
-		counters
-}
-
-# With another seed every day, which is in the output.
-uverbs_fuzz()
-{
-	debugged --debug-kernel --env FUZZ_SEED="$(date +%Y%m%d)" --env FUZZ_MS=300000 \
-		-- kselftest uverbs_fuzz
 }
 
 # machines COUNT [OPTION…] -- SCRIPT [ARGUMENT…]: all of them run the script, and all
@@ -445,3 +403,4 @@ wire()
 conformance() { "$QHCA_TOP/scripts/docs/conformance.py" --results "$RUN"; }
 
 . "$QHCA_TOP/scripts/check/consumers.sh"
+. "$QHCA_TOP/scripts/check/debug.sh"

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # check.sh [claims] [eth] [kverbs] [tools] [speeds] [matrix] [cm] [soak] [life] [lies] [hostile]
-#     [snapshot] [rails] [kselftest [NAME…] | pyverbs [FILE…]]     (in the guest)
+#     [snapshot] [rails] [churn] [kselftest [NAME…] | pyverbs [FILE…]]     (in the guest)
 #
 # The guest's sections of `make check`, on the device QHCA_DEV; without arguments
-# all of them but claims, whose table is for the image's kernel, life and snapshot, which take
-# minutes, lies and hostile, which need vm --hostile, and rails, which needs vm --hcas and
+# all of them but claims, whose table is for the image's kernel, life, snapshot and churn, which
+# take minutes, lies and hostile, which need vm --hostile, and rails, which needs vm --hcas and
 # --faults rails.faults. What follows kselftest or pyverbs are names of its programs. Ends with
 # one line: N passed, N failed, N skipped. Exit status 0 if something passed and nothing
 # failed.
@@ -33,6 +33,7 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/lies.sh
 . /opt/qhca/guest/life.sh
 . /opt/qhca/guest/restarts.sh
+. /opt/qhca/guest/churn.sh
 . /opt/qhca/guest/snapshot.sh
 . /opt/qhca/guest/rails.sh
 
@@ -390,7 +391,7 @@ if [ $# = 0 ] && [ -n "$QHCA_DEV" ]; then
 fi
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
-	claims|eth|kverbs|tools|speeds|cm|matrix|soak|core|life|lies|hostile|snapshot|rails) "$1" ;;
+	claims|eth|kverbs|tools|speeds|cm|matrix|soak|core|life|lies|hostile|snapshot|rails|churn) "$1" ;;
 	kselftest|pyverbs) "$@"; break ;;
 	*) result fail "$1" "no such section"; break ;;
 	esac

@@ -4,9 +4,11 @@
 # same time and in any order, under traffic: channels, spreading, rules, contexts, rings, MTU,
 # moderation, offloads, the interface down and up, resets of the device, CPUs that go and come, while
 # QPs have rules of their own. What is tried meanwhile may be refused; afterwards the card is as
-# before. STORM is how many seconds it takes, STORM_SEED where the random numbers begin.
+# before. STORM is how many seconds it takes, STORM_SEED where the random numbers begin,
+# STORM_PROGRAMS which selftests run beside.
 
 STORM=${STORM:-8}
+STORM_PROGRAMS=${STORM_PROGRAMS:-raw rwq}
 STORM_ON=/run/qhca/storm.on
 STORM_WAYS='channels table key fields rings mtu delays offloads rules contexts down reset cpus queries'
 
@@ -83,12 +85,10 @@ storm_hangs()
 {
 	local proc
 	for proc in /proc/[0-9]*; do
-		case $(cat "$proc/comm") in
-		ethtool | ip | ping | python3 | raw | rwq)
-			tr '\0' ' ' <"$proc/cmdline"
-			echo
-			head -n 8 "$proc/stack" ;;
-		esac
+		[[ " ethtool ip ping python3 $STORM_PROGRAMS " == *" $(cat "$proc/comm") "* ]] || continue
+		tr '\0' ' ' <"$proc/cmdline"
+		echo
+		head -n 8 "$proc/stack"
 	done 2>/dev/null
 }
 
@@ -159,8 +159,8 @@ storm()
 	pids+=($!)
 	storm_loop 3 timeout 1 python3 /opt/qhca/guest/frames.py flows "$QHCA_IF" "$GATEWAY" 20 &
 	pids+=($!)
-	for way in raw rwq; do
-		storm_loop 4 storm_program $way &
+	for way in $STORM_PROGRAMS; do
+		storm_loop 4 storm_program "$way" &
 		pids+=($!)
 	done
 	sleep "$STORM"

@@ -379,13 +379,19 @@ life_ways()
 	echo "# life/$all: $((SECONDS - start)) s; KiB available $free0 $free, in slabs $slab0 $slab"
 }
 
+# A suspended machine wakes up at once.
+life_prepare()
+{
+	device_find
+	life_objects >/dev/null || { result skip life "the host takes no orders"; return 1; }
+	echo 0 >/sys/module/suspend/parameters/pm_test_delay
+	echo devices >/sys/power/pm_test
+}
+
 life()
 {
 	local name what ways=()
-	device_find
-	life_objects >/dev/null || { result skip life "the host takes no orders"; return; }
-	echo 0 >/sys/module/suspend/parameters/pm_test_delay
-	echo devices >/sys/power/pm_test
+	life_prepare || return 0
 	if [ -n "$LIFE_NVME" ]; then
 		expect life/nvme/target hostile_nvme_target || return
 	fi

@@ -4,6 +4,7 @@
 # not start, or fails again; and many ways at a time.
 
 LIFE_GRACE=1000		# ms, as the driver has it
+LIFE_STORM_SECONDS=${LIFE_STORM_SECONDS:-10}
 
 # life_grace MS: the time that the device must have worked for to be restarted once more.
 life_grace() { devlink health set "pci/$QHCA_FUNCTION" reporter hca grace_period "$1"; }
@@ -110,7 +111,9 @@ eval echo 1 >/sys/bus/pci/devices/$QHCA_FUNCTION/remove; sleep 0.1; echo 1 >/sys
 ip link set $QHCA_IF down
 ip link set $QHCA_IF up
 ethtool -S $QHCA_IF
-ethtool -G $QHCA_IF rx 256
+ethtool -G $QHCA_IF rx $((64 << RANDOM % 4))
+ethtool -L $QHCA_IF combined $((RANDOM % 2 + 1))
+ethtool -X $QHCA_IF equal $((RANDOM % 2 + 1))
 devlink dev param set pci/$QHCA_FUNCTION name rp_enable value $((RANDOM % 2)) cmode runtime
 devlink health dump show pci/$QHCA_FUNCTION reporter hca
 devlink dev info
@@ -120,7 +123,7 @@ ibv_devinfo -v
 
 life_storm()
 {
-	local order end=$((SECONDS + 10)) pids=()
+	local order end=$((SECONDS + LIFE_STORM_SECONDS)) pids=()
 	while read -r order; do
 		[ -n "$order" ] || continue
 		while [ $SECONDS -lt $end ]; do
@@ -130,7 +133,7 @@ life_storm()
 		pids+=($!)
 	done <<<"$LIFE_STORM"
 	wait "${pids[@]}"
-	until_true life_mended
+	until_true life_mended && life_back && storm_end
 }
 
 life_mended()

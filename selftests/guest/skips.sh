@@ -11,7 +11,7 @@
 #
 #	WORD		vm has told so in QHCA_VARIANT: properties of the device as NAME=VALUE,
 #			iommu, hostile, debug-kernel (those with KCSAN and PREEMPT_RT as well), peer-rxe,
-#			server, mortal-server, arm64, arm64=64k
+#			server, mortal-server, arm64, arm64-64k, s390x
 #	rxe		the device under test is not ours
 #	kernel<X.Y	the kernel is older
 #	maybe		the test may pass as well
