@@ -28,25 +28,32 @@ make make
 /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring
 '
 
-missing=()
-while read -r probe package; do
-	case $probe in
-	'') continue ;;
-	/*) [ -e "$probe" ] || missing+=("$package") ;;
-	*) command -v "$probe" >/dev/null || missing+=("$package") ;;
-	esac
-done <<<"$DEPS"
+find_missing()
+{
+	local probe package
+	missing=()
+	while read -r probe package; do
+		case $probe in
+		'') continue ;;
+		/*) [ -e "$probe" ] || missing+=("$package") ;;
+		*) command -v "$probe" >/dev/null || missing+=("$package") ;;
+		esac
+	done <<<"$DEPS"
+	[ ${#missing[@]} != 0 ]
+}
 
-[ ${#missing[@]} = 0 ] && exit 0
-log "missing: ${missing[*]}"
-[ "${1:-}" = --check ] && exit 1
-command -v apt-get >/dev/null || die "install these packages by hand: ${missing[*]}"
-
+# Unless another run has done it meanwhile.
 install_missing()
 {
+	find_missing || return 0
 	ask_sudo "installs ${missing[*]}"
 	run_step "apt-get update" as_admin apt-get -q update
 	run_step "apt-get install ${missing[*]}" as_admin env DEBIAN_FRONTEND=noninteractive \
 		apt-get -q install -y --no-install-recommends "${missing[@]}"
 }
+
+find_missing || exit 0
+log "missing: ${missing[*]}"
+[ "${1:-}" = --check ] && exit 1
+command -v apt-get >/dev/null || die "install these packages by hand: ${missing[*]}"
 with_lock apt install_missing
