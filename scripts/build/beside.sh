@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# beside.sh [--arm64] [--hostile] [--object]
+# beside.sh [--arch arm64|s390x] [--hostile] [--object]
 #
 # Build the device as one object, qhca.so, that the loader puts beside Debian's own QEMU;
 # print the directory with both. DIR/qemu-system-x86_64 and DIR/qemu-img run on any Linux
 # machine without privileges, as those of stock-qemu.sh do, and nothing of QEMU is compiled.
 #
-#   --arm64    DIR/qemu-system-aarch64 in its place; the object is the same
+#   --arch     DIR/qemu-system-aarch64 or -s390x in its place; the object is the same
 #   --hostile  with a device that can be told to deceive its driver, for tests
 #   --object   only the object, in DIR/qhca.so
 #
@@ -18,10 +18,10 @@
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
-object='' hostile='' system=qemu-system-x86_64 arm64=''
+object='' hostile='' arch=()
 while [ $# -gt 0 ]; do
 	case $1 in
-	--arm64) arm64=1 system=qemu-system-aarch64 ;;
+	--arch) arch=(--arch "$2"); shift ;;
 	--hostile) hostile=true ;;
 	--object) object=1 ;;
 	-h|--help) usage; exit 0 ;;
@@ -71,7 +71,7 @@ make_final()
 if [ -z "$object" ]; then
 	fetched=$(mktemp "$QHCA_CACHE/tmp/beside.XXXXXX")
 	trap 'rm -f "$fetched"' EXIT
-	"$QHCA_TOP/scripts/build/stock-qemu.sh" --stable ${arm64:+--arm64} >"$fetched" &
+	"$QHCA_TOP/scripts/build/stock-qemu.sh" --stable "${arch[@]}" >"$fetched" &
 	fetching=$!
 fi
 source=$("$QHCA_TOP/scripts/build/qemu-source.sh")
@@ -85,6 +85,8 @@ cache_trim qhca-so 10
 [ -z "$object" ] || { echo "$so"; exit 0; }
 wait "$fetching" || exit
 stock=$(<"$fetched")
+system=$(cd "$stock" && echo qemu-system-*.bin)
+system=${system%.bin}
 out=$QHCA_CACHE/beside-$(hash_text "$so" "$stock" "$(declare -f make_final wrap)")
 have "$out" || with_lock beside make_final
 cache_trim beside 10

@@ -6,7 +6,7 @@
 #
 # Run COMMAND in the build root, or print where it is; --ready: fail if it is not made yet.
 # GROUP is --extra, --docs, --tshark, --gnuplot, --valgrind, --packaging, --oci, --autotools,
-# --cluster, --qemu or --arm64.
+# --cluster, --qemu, --arm64 or --s390x.
 #
 # A Debian root with everything needed to build the device, the modules, the provider
 # and the selftests: the right compiler for the guest's kernel headers and the
@@ -161,7 +161,7 @@ while [ $# -gt 0 ]; do
 	--autotools) added+=' autotools' ;;
 	--cluster) added+=' cluster' ;;
 	--qemu) added+=' qemu' ;;
-	--arm64) added+=' arm64' ;;
+	--arm64|--s390x) added+=" ${1#--}" ;;
 	--root) who=root ;;
 	--) action=run; shift; break ;;
 	-h|--help) usage; exit 0 ;;
@@ -192,6 +192,7 @@ for group in $added; do
 	cluster) with_lock buildroot add cluster "${CLUSTER[@]}" ;;
 	qemu) with_lock buildroot add qemu "${QEMU[@]}" ;;
 	arm64) with_lock buildroot add arm64 gcc-aarch64-linux-gnu ;;
+	s390x) with_lock buildroot add s390x gcc-s390x-linux-gnu ;;
 	esac
 done
 if [ "$action" != run ]; then

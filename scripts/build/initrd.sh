@@ -27,14 +27,16 @@ index_modules()
 	"$QHCA_TOP/scripts/build/buildroot.sh" --root -- depmod -b "$(br_path "$1")" "$2"
 }
 
+# plain_modules ROOT RELEASE [STRIP OPTION…]: with another program, in the build root with these
+# options.
 plain_modules()
 {
-	local root=$1 release=$2
+	local root=$1 release=$2 strip=${3:-strip}
 	index_modules "$root" "$release"
 	# strip drops the signature, too
 	# shellcheck disable=SC2086,SC2016 # two lists; expands inside
 	depends "$root" "$release" $INITRD_MODULES $HOT_MODULES |
-		"$QHCA_TOP/scripts/build/buildroot.sh" --root -- sh -ec '
+		"$QHCA_TOP/scripts/build/buildroot.sh" "${@:4}" --root -- sh -ec '
 			while read -r path; do
 				case $path in
 				*.xz) xz -d "$path" ;;
@@ -42,8 +44,8 @@ plain_modules()
 				*.gz) gzip -d "$path" ;;
 				esac
 				path=${path%.xz} path=${path%.zst} path=${path%.gz}
-				strip --strip-debug "$path"
-			done'
+				"$1" --strip-debug "$path"
+			done' sh "$strip"
 	index_modules "$root" "$release"
 }
 

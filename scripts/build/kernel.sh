@@ -233,7 +233,7 @@ make_kernel()
 
 if [ "$kind" = arm64 ]; then
 	# make_initrd() takes the busybox from there, and must take that of the machine.
-	sysroot=$("$QHCA_TOP/scripts/build/arm64.sh" image)/sysroot
+	sysroot=$("$QHCA_TOP/scripts/build/cross.sh" arm64 image)/sysroot
 	buildroot_dir() { echo "$sysroot"; }
 fi
 have "$OUT" || with_lock "kernel-$key" make_kernel

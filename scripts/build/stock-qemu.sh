@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# stock-qemu.sh [--stable] [--arm64]
+# stock-qemu.sh [--stable] [--arch arm64|s390x]
 #
 # Fetch Debian's own QEMU, without the device; print the directory with it.
 # DIR/qemu-system-x86_64 and DIR/qemu-img run on any Linux machine. They bring their own
@@ -11,7 +11,7 @@
 # QEMU 10.1. DIR/python has qemu.qmp, which the launcher needs: Debian's python3-qemu.qmp.
 #
 #   --stable  that of the release itself, for beside.sh; it has no such package
-#   --arm64   qemu-system-aarch64 instead
+#   --arch    qemu-system-aarch64 or -s390x instead
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
@@ -22,8 +22,15 @@ suite=$QHCA_SUITE-backports qmp=python3-qemu.qmp
 while [ $# -gt 0 ]; do
 	case $1 in
 	--stable) suite=$QHCA_SUITE qmp='' ;;
-	# Such a machine starts a kernel without firmware.
-	--arm64) PACKAGES=(qemu-system-arm qemu-utils) SYSTEM=qemu-system-aarch64 FIRMWARE=() ;;
+	--arch)
+		case $2 in
+		# Such a machine starts a kernel without firmware.
+		arm64) PACKAGES=(qemu-system-arm qemu-utils) SYSTEM=qemu-system-aarch64 FIRMWARE=() ;;
+		s390x) PACKAGES=(qemu-system-s390x qemu-utils qemu-system-data) SYSTEM=qemu-system-s390x
+			FIRMWARE=(qemu/s390-ccw.img) ;;
+		*) die "no QEMU for $2" ;;
+		esac
+		shift ;;
 	-h|--help) usage; exit 0 ;;
 	*) usage >&2; exit 2 ;;
 	esac

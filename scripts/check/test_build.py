@@ -31,7 +31,7 @@ class Installed(unittest.TestCase):
 
     def chosen(self, **options):
         opts = types.SimpleNamespace(**{'no_device': False, 'server': False, 'debug_qemu': None,
-                                        'arm64': None, **options})
+                                        'arch': 'amd64', **options})
         build.choose_device(opts)
         return opts
 
@@ -107,7 +107,7 @@ class Arm64(unittest.TestCase):
         opts = types.SimpleNamespace(
             console=False, iommu=False, smp=1, mem=1024, kernel_arg=[], allow_splat=True,
             internet=False, mounts=[], trace=[], gdb=False, qemu_arg=[], server=True,
-            arm64='16k')
+            arch='arm64')
         args = composed.command(opts)
         self.assertEqual(args[args.index('-machine') + 1],
                          'virt,gic-version=max,memory-backend=ram')
@@ -115,7 +115,7 @@ class Arm64(unittest.TestCase):
 
     def test_accelerator(self):
         with mock.patch.object(machine.platform, 'machine', return_value='x86_64'):
-            self.assertEqual(machine.choose_accel('auto', True)[0], 'tcg')
+            self.assertEqual(machine.choose_accel('auto', 'arm64')[0], 'tcg')
 
 
 if __name__ == '__main__':

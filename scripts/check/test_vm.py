@@ -347,7 +347,7 @@ class Command(unittest.TestCase):
         """What QEMU logs of its guest goes through a pipe of ours, not to a file."""
         opts = types.SimpleNamespace(console=False, iommu=False, smp=1, mem=1024, kernel_arg=[],
                                      allow_splat=True, internet=False, mounts=[], trace=[],
-                                     gdb=False, qemu_arg=[], server=False, arm64=None)
+                                     gdb=False, qemu_arg=[], server=False, arch='amd64')
         with tempfile.TemporaryDirectory() as top:
             one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
             one.image, one.payload = top, os.path.join(top, 'payload')

@@ -11,6 +11,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from vmlib import arch
 from vmlib.progress import Progress
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -123,14 +124,15 @@ def own_qemu(opts):
 def qemu_program(opts):
     if opts.qemu:
         return own_qemu(opts)
-    system = 'qemu-system-aarch64' if opts.arm64 else 'qemu-system-x86_64'
+    system = arch.of(opts).system
+    wanted = ['--arch', arch.of(opts).debian] if arch.is_foreign(opts) else []
     if opts.server:
-        return os.path.join(script('build/stock-qemu.sh', *['--arm64'] * bool(opts.arm64)), system)
+        return os.path.join(script('build/stock-qemu.sh', *wanted), system)
     kind = ['--hostile'] if opts.hostile else []
     if opts.debug_qemu:
         built = script('build/qemu.sh', f'--{opts.debug_qemu}', *kind)
     else:
-        built = script('build/beside.sh', *kind, *['--arm64'] * bool(opts.arm64))
+        built = script('build/beside.sh', *kind, *wanted)
     if built:
         return os.path.join(built, system)
     if not opts.debug_qemu and not opts.hostile:
@@ -165,12 +167,13 @@ def everything(opts):
         check_space()
 
     def built(name, *args):
-        if opts.arm64:
-            return script('build/arm64.sh', name, *args)
+        if arch.is_foreign(opts):
+            return script('build/cross.sh', arch.of(opts).debian, name, *args)
         return script(f'build/{name}.sh', *args)
 
     def payload():
-        wanted = {'modules': lambda: built('modules', *kernel_args),
+        alone = ['--no-tests'] * (opts.no_selftests and not arch.is_foreign(opts))
+        wanted = {'modules': lambda: built('modules', *kernel_args, *alone),
                   'provider': lambda: built('provider'),
                   'selftests': lambda: built('selftests')}
         if not os.path.isdir(READY):
@@ -224,7 +227,7 @@ def other_kernel(opts):
         return kernel, ('--kdir', os.path.join(kernel, 'build'))
     if opts.kdir:
         return script('build/kernel.sh', '--kdir', opts.kdir), ('--kdir', opts.kdir)
-    if opts.arm64 == '64k':
+    if arch.of(opts).kernel:
         kernel = script('build/kernel.sh', '--arm64')
         return kernel, (kernel,)
     if opts.kernel:

@@ -3,7 +3,7 @@
 
 import string
 
-from vmlib import cable, schedule
+from vmlib import arch, cable, schedule
 
 MOST_HCAS = 8
 
@@ -28,10 +28,10 @@ def check_schedule(parser, opts, count):
 
 
 def check_server(parser, opts):
-    if opts.arm64:
+    if arch.is_foreign(opts):
         for name in ('iommu', 'package', 'qemu', 'rdma_core', 'keep'):
             if getattr(opts, name):
-                parser.error(f'--arm64: not with --{name.replace("_", "-")}')
+                parser.error(f'--arch {opts.arch}: not with --{name.replace("_", "-")}')
     opts.server = (opts.server or opts.mortal_server) and not opts.no_device
     if not opts.server:
         return

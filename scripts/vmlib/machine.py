@@ -7,7 +7,7 @@ import platform
 import re
 import subprocess
 
-from . import logs, requests, tsc
+from . import arch, logs, requests, tsc
 from .build import CACHE, note
 
 INTERNET_MAC = '52:54:00:00:02:0f'
@@ -39,12 +39,12 @@ def why_not_kvm():
     return None
 
 
-def choose_accel(wish, arm64=False):
+def choose_accel(wish, name=arch.NATIVE):
     """The accelerator, and the reason in words."""
     if wish != 'auto':
         return wish, 'as asked for'
-    if arm64 and platform.machine() != 'aarch64':
-        return 'tcg', 'this machine is no arm64'
+    if reason := arch.why_not_kvm(name):
+        return 'tcg', reason
     reason = why_not_kvm()
     return ('tcg', f'much slower than KVM, but {reason}') if reason else ('kvm', '/dev/kvm works')
 
@@ -68,8 +68,9 @@ class Nic:
     """One network function and its backend. peers are the addresses of the other
     machines on its cable, the next machine's first."""
 
-    def __init__(self, kind, index, machine, count, backend, device_args=()):
+    def __init__(self, kind, index, machine, count, backend, device_args=(), where=arch.NATIVE):
         self.kind, self.index, self.backend = kind, index, backend
+        self.arch = arch.ARCHES[where]
         subnet = 77 + index
         self.all = [f'192.168.{subnet}.{n + 1}' for n in range(count)]
         count = max(count, 2)
@@ -82,26 +83,40 @@ class Nic:
 
     def args(self):
         netdev = f'n{self.index}'
-        # Behind a root port, so that it can be unplugged and replugged.
-        port = ['-device', root_port(self.index)]
-        for number in range(1, self.spare + 1):
-            port += ['-device', root_port(self.index + number) + ',io-reserve=0,pref64-reserve=32M']
-        if self.kind == 'qhca' and self.socket:
+        if self.kind != 'qhca':
+            return ['-netdev', f'{self.backend},id={netdev}',
+                    *virtio(self.arch, 'net', f'netdev={netdev}', f'mac={self.mac}',
+                            'host_mtu=9000', 'romfile=')]
+        port = self._ports()
+        if self.socket:
             return port + ['-device', json.dumps(requests.plug(self))]
-        out = ['-netdev', f'{self.backend},id={netdev}']
-        if self.kind == 'qhca':
-            return out + port + ['-device', ','.join([
-                *(f'{name}={value}' for name, value in requests.plug(self).items()),
-                *self.device_args])]
-        return out + ['-device', f'virtio-net-pci,netdev={netdev},mac={self.mac},'
-                                 'host_mtu=9000,romfile=']
+        return ['-netdev', f'{self.backend},id={netdev}', *port, '-device', ','.join([
+            *(f'{name}={value}' for name, value in requests.plug(self).items()),
+            *self.device_args])]
+
+    def _ports(self):
+        """It is behind a root port, so that it can be unplugged and replugged, where there are
+        such; zPCI wants a device beside each function."""
+        if not self.arch.ports:
+            return ['-device', f'zpci,uid={self.index + 1},fid={self.index},'
+                               f'target={requests.device(self)}']
+        out = ['-device', root_port(self.index)]
+        for number in range(1, self.spare + 1):
+            out += ['-device', root_port(self.index + number) + ',io-reserve=0,pref64-reserve=32M']
+        return out
 
 
-def internet():
+def virtio(kind, device, *properties):
+    """A device of virtio's for this architecture; those of PCI may have a ROM."""
+    words = [word for word in properties if kind.bus == 'pci' or word != 'romfile=']
+    return ['-device', ','.join([f'virtio-{device}-{kind.bus}', *words])]
+
+
+def internet(kind):
     """A network function of its own, behind QEMU's user network; guest/setup.sh knows
     the addresses that has."""
     return ['-netdev', 'user,id=inet',
-            '-device', f'virtio-net-pci,netdev=inet,mac={INTERNET_MAC},romfile=']
+            *virtio(kind, 'net', 'netdev=inet', f'mac={INTERNET_MAC}', 'romfile=')]
 
 
 def shared(directory, number):
@@ -111,13 +126,8 @@ def shared(directory, number):
                        'multidevs=remap']
 
 
-def tty(opts):
-    """The guest's serial port."""
-    return 'ttyAMA0' if opts.arm64 else 'ttyS0'
-
-
 def _kernel_args(opts, accel, console_level):
-    words = [f'console={tty(opts)}', f'loglevel={console_level}', 'panic=-1', 'oops=panic',
+    words = [f'console={arch.of(opts).tty}', f'loglevel={console_level}', 'panic=-1', 'oops=panic',
              'hostname=qhca',
              'net.ifnames=0', 'random.trust_cpu=on', 'tsc=reliable',
              'printk.devkmsg=on', 'mitigations=off', 'rw',
@@ -126,7 +136,7 @@ def _kernel_args(opts, accel, console_level):
     if not opts.allow_splat:
         # These fail the run in any case; without a panic only at its time limit.
         words += ['watchdog_thresh=30', 'softlockup_panic=1', 'hung_task_panic=1']
-    if accel == 'tcg' and not opts.arm64:
+    if accel == 'tcg' and arch.of(opts).clock:
         # On a busy host the kernel does not see the ticks of a timer that works in time, and
         # panics. Under KVM it does not test it either.
         words.append('no_timer_check')
@@ -154,15 +164,13 @@ def _kernel(image):
 
 
 def _board(opts, accel):
-    if opts.arm64:
-        return 'virt,gic-version=max'
     split = ',kernel-irqchip=split' if opts.iommu and accel == 'kvm' else ''
-    return f'q35,vmport=off,smbus=off,sata=off{split}'
+    return arch.of(opts).board + split
 
 
 def command(opts, dirs, machine):
     """machine: a Session."""
-    accel = machine.accel
+    accel, kind = machine.accel, arch.of(opts)
     kernel = dirs['kernel'] or machine.image
     level = 7 if opts.console else 5
     # Memory that the server can map, too.
@@ -171,7 +179,7 @@ def command(opts, dirs, machine):
             *(shared_memory if opts.server else []),
             '-machine', _board(opts, accel) + (',memory-backend=ram' if opts.server else ''),
             '-accel', 'tcg,thread=multi' if accel == 'tcg' else accel,
-            '-cpu', 'host' if accel != 'tcg' else 'max,pauth-impdef=on' if opts.arm64 else 'max',
+            '-cpu', 'host' if accel != 'tcg' else kind.cpu,
             '-smp', str(opts.smp), '-m', f'{opts.mem}M', '-nodefaults', '-display', 'none',
             '-no-reboot', '-kernel', _kernel(kernel),
             '-initrd', os.path.join(kernel, 'initrd'),
@@ -180,23 +188,23 @@ def command(opts, dirs, machine):
         args += ['-device', 'intel-iommu,intremap=on,device-iotlb=on']
     root = (f'format=qcow2,file={machine.disk.replace(",", ",,")}' if machine.disk else
             f'format=raw,snapshot=on,file={machine.image}/rootfs.ext4')
-    args += ['-drive', f'if=none,id=root,{root}', '-device', 'virtio-blk-pci,drive=root',
+    args += ['-drive', f'if=none,id=root,{root}', *virtio(kind, 'blk', 'drive=root'),
              '-drive', f'if=none,id=payload,format=raw,readonly=on,file={machine.payload}',
-             '-device', 'virtio-blk-pci,drive=payload']
+             *virtio(kind, 'blk', 'drive=payload')]
     if dirs['kernel']:
         args += ['-drive', 'if=none,id=modules,format=raw,readonly=on,'
                            f'file={dirs["kernel"]}/modules.ext4',
-                 '-device', 'virtio-blk-pci,drive=modules,serial=modules']
+                 *virtio(kind, 'blk', 'drive=modules', 'serial=modules')]
     if dirs['userspace']:
         args += ['-drive', 'if=none,id=userspace,format=raw,snapshot=on,'
                            f'file={dirs["userspace"]}/root.ext4',
-                 '-device', 'virtio-blk-pci,drive=userspace,serial=userspace']
-    args += ['-device', 'virtio-rng-pci']
-    args += _ports(machine)
+                 *virtio(kind, 'blk', 'drive=userspace', 'serial=userspace')]
+    args += virtio(kind, 'rng')
+    args += _ports(machine, kind)
     for nic in machine.nics:
         args += nic.args()
     if opts.internet:
-        args += internet()
+        args += internet(kind)
     for number, (directory, _) in enumerate(opts.mounts):
         args += shared(directory, number)
     for number, file in enumerate(machine.captures):
@@ -210,12 +218,12 @@ def command(opts, dirs, machine):
     return args + _sandbox(dirs['qemu']) + opts.qemu_arg
 
 
-def _ports(machine):
+def _ports(machine, kind):
     sock = machine.sock_dir
     # Port 0 is for a console. Each has two queues, whose eventfds QEMU's main loop polls in
     # each of its turns: with all 31 that would be most of a turn's time.
     args = ['-qmp', f'unix:{sock}/qmp,server=on,wait=off',
-            '-device', f'virtio-serial-pci,max_ports={len(PORTS) + 1}']
+            *virtio(kind, 'serial', f'max_ports={len(PORTS) + 1}')]
     for port in PORTS:
         args += ['-chardev', f'socket,id={port},path={sock}/{port}',
                  '-device', f'virtserialport,chardev={port},name=qhca.{port}']

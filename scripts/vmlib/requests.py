@@ -50,7 +50,9 @@ def adapter(text, nics):
 def plug(nic, number=0):
     """The -device of the adapter, as a dictionary: QEMU's own, or a server's; the @number-th that
     takes its place, at a port of its own."""
-    place = {'id': device(nic, number), 'bus': f'rp{nic.index + number}'}
+    place = {'id': device(nic, number)}
+    if nic.arch.ports:
+        place['bus'] = f'rp{nic.index + number}'
     if nic.socket:
         return {'driver': 'vfio-user-pci', **place,
                 'socket': {'type': 'unix', 'path': nic.socket}}

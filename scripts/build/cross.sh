@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# arm64.sh image|provider|selftests
-# arm64.sh modules [KERNEL]
+# cross.sh ARCH image|provider|selftests
+# cross.sh ARCH modules [KERNEL]
 #
-# What a machine of another architecture needs: arm64, with Debian's kernel for pages of
-# 16 KiB. Prints the directory with it.
+# What a machine of another architecture needs. ARCH is arm64, with Debian's kernel for pages
+# of 16 KiB, or s390x, which is big-endian, with what the coming release of Debian has: of the
+# stable one some mirrors lack parts for s390x. Prints the directory with it.
 #
 #   image      vmlinuz, initrd, rootfs.ext4, release; and sysroot, to compile against
 #   modules, provider, selftests  cross compiled, as modules.sh and the others do natively;
@@ -16,9 +17,8 @@
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 . "$QHCA_TOP/scripts/build/initrd.sh"
 
-ARCH=arm64 FLAVOUR=arm64-16k TRIPLET=aarch64-linux-gnu
 PACKAGES=(
-	base-files base-passwd netbase busybox-static bash dash coreutils util-linux mount
+	base-files base-passwd netbase libc-bin busybox-static bash dash coreutils util-linux mount
 	grep sed gawk findutils diffutils procps psmisc hostname tar kmod e2fsprogs
 	iproute2 iputils-ping ethtool pciutils less python3
 	rdma-core ibverbs-utils ibverbs-providers rdmacm-utils perftest
@@ -26,14 +26,27 @@ PACKAGES=(
 	libc6-dev libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev libudev-dev
 )
 
+# Debian's name of the kernel and the compiler's of the architecture; Linux' own of it; the
+# release, and which build root has its kernel headers.
 case ${1:-} in
+arm64)
+	FLAVOUR=arm64-16k TRIPLET=aarch64-linux-gnu KARCH=arm64
+	SUITE=$QHCA_SUITE ROOT=() ;;
+s390x)
+	FLAVOUR=s390x TRIPLET=s390x-linux-gnu KARCH=s390
+	SUITE=forky ROOT=(--kernel forky) ;;
 -h|--help) usage; exit 0 ;;
+*) usage >&2; exit 2 ;;
+esac
+ARCH=$1
+shift
+case ${1:-} in
 image|modules|provider|selftests|--assemble) ;;
 *) usage >&2; exit 2 ;;
 esac
 
 # The release of the build root's kernel headers: their common part and programs are there.
-br=$(buildroot_dir)
+br=$("$QHCA_TOP/scripts/build/buildroot.sh" "${ROOT[@]}" --path)
 release=$(find "$br/usr/src" -maxdepth 1 -name 'linux-headers-*-amd64' -printf '%f\n' |
 	sed 's/^linux-headers-//; s/-amd64$//' | sort -V | tail -n 1)
 [ -n "$release" ] || die "no kernel headers in the build root"
@@ -41,14 +54,16 @@ PACKAGES+=("linux-image-$release-$FLAVOUR" "linux-headers-$release-$FLAVOUR")
 common=$release
 release+=-$FLAVOUR
 
-in_cross() { "$QHCA_TOP/scripts/build/buildroot.sh" --arm64 -- "$@"; }
+in_cross() { "$QHCA_TOP/scripts/build/buildroot.sh" "${ROOT[@]}" "--$ARCH" -- "$@"; }
 
 # ---- image
 
 bootstrap()
 {
-	local root=$1 mirror
+	local root=$1 mirror options=()
 	mirror=$(debian_mirror)
+	# The mirror of an unreleased suite may stand still.
+	[ "$SUITE" = "$QHCA_SUITE" ] || options=(--aptopt='Acquire::Check-Valid-Until "false"')
 	as_root unshare --mount --propagation private \
 		mmdebstrap --mode=root --variant=extract --architectures=$ARCH --skip=check/qemu \
 		--aptopt='Acquire::Languages "none"' \
@@ -56,9 +71,9 @@ bootstrap()
 		--aptopt='APT::Install-Recommends "false"' \
 		--dpkgopt='path-exclude=/usr/share/man/*' \
 		--dpkgopt='path-exclude=/usr/share/doc/*' \
-		--dpkgopt='path-exclude=/usr/share/locale/*' \
+		--dpkgopt='path-exclude=/usr/share/locale/*' "${options[@]}" \
 		--include="$(IFS=,; echo "${PACKAGES[*]}")" \
-		"$QHCA_SUITE" "$root" "deb $mirror $QHCA_SUITE main"
+		"$SUITE" "$root" "deb $mirror $SUITE main"
 }
 
 # What maintainer scripts would have done, as far as the guest misses it.
@@ -73,17 +88,7 @@ configure()
 	echo qhca >"$root/etc/hostname"
 	printf '127.0.0.1 localhost qhca\n::1 localhost\n' >"$root/etc/hosts"
 	mkdir -p "$root"/{dev,proc,sys,run,tmp,root} "$root/opt/qhca"
-	index_modules "$root" "$release"
-	# shellcheck disable=SC2016,SC2086 # expands inside; two lists
-	depends "$root" "$release" $INITRD_MODULES $HOT_MODULES |
-		"$QHCA_TOP/scripts/build/buildroot.sh" --arm64 --root -- sh -ec '
-			while read -r path; do
-				case $path in
-				*.xz) xz -d "$path" ;;
-				esac
-				'$TRIPLET'-strip --strip-debug "${path%.xz}"
-			done'
-	index_modules "$root" "$release"
+	plain_modules "$root" "$release" $TRIPLET-strip "${ROOT[@]}" "--$ARCH"
 }
 
 # Everything below runs as root, in one go: see the call of this script there.
@@ -93,7 +98,8 @@ assemble()
 	configure "$root"
 	# make_initrd() takes the busybox from there, and must take that of the machine.
 	( buildroot_dir() { echo "$root"; }; make_initrd "$root" "$release" "$tmp/initrd" )
-	cp "$root/boot/vmlinuz-$release" "$tmp/vmlinuz"
+	mv "$root/boot/vmlinuz-$release" "$tmp/vmlinuz" 2>/dev/null ||
+		mv "$root/lib/modules/$release/vmlinuz" "$tmp/vmlinuz"
 	echo "$release" >"$tmp/release"
 	# To compile against. The programs that build modules are the build root's.
 	mkdir -p "$tmp/sysroot/usr/lib"
@@ -101,9 +107,13 @@ assemble()
 	mv "$root/usr/lib/linux" "$tmp/sysroot/usr/lib/"
 	cp -a "$root/usr/lib/$TRIPLET" "$tmp/sysroot/usr/lib/"
 	cp -a "$root/lib" "$tmp/sysroot/lib"
-	cp -a "$root"/usr/lib/ld-linux-* "$tmp/sysroot/usr/lib/"
+	cp -a "$root"/usr/lib/ld*.so.1 "$tmp/sysroot/usr/lib/"
 	install -D "$root/usr/bin/busybox" "$tmp/sysroot/usr/bin/busybox"
 	ln -s "/usr/lib/linux-kbuild-$common" "$tmp/sysroot/usr/lib/"
+	# Newer headers know where they are; these are elsewhere.
+	# shellcheck disable=SC2016 # make expands it
+	sed -i 's|^KBUILD_OUTPUT=.*|KBUILD_OUTPUT := $(CURDIR)|' \
+		"$tmp/sysroot/usr/src/linux-headers-$release/Makefile"
 	rm -rf "${root:?}/boot" "$root/var/cache/apt" "$root/var/lib/apt/lists" \
 		"$root/usr/lib/linux-kbuild-$common"
 	truncate -s 3G "$tmp/rootfs.ext4"
@@ -115,7 +125,7 @@ assemble()
 
 make_image()
 {
-	local tmp=$QHCA_CACHE/tmp/arm64-image-$key
+	local tmp=$QHCA_CACHE/tmp/$ARCH-image-$key
 	have "$IMAGE" && return
 	"$QHCA_TOP/scripts/build/host-deps.sh"
 	in_cross true
@@ -126,14 +136,14 @@ make_image()
 		return 1
 	fi
 	run_step "image for $FLAVOUR" as_root env HOME="$HOME" QHCA_CACHE="$QHCA_CACHE" \
-		"$0" --assemble "$tmp" "$(own_ids)"
+		"$0" "$ARCH" --assemble "$tmp" "$(own_ids)"
 	publish "$tmp" "$IMAGE"
 }
 
-key=$(hash_text "$QHCA_SUITE" "${PACKAGES[@]}" "$INITRD_MODULES" "$HOT_MODULES" \
+key=$(hash_text "$SUITE" "${PACKAGES[@]}" "$INITRD_MODULES" "$HOT_MODULES" \
 	"$(hash_tree "$QHCA_TOP/selftests/guest/initrd-init.sh")" "$(declare -f bootstrap \
-	configure depends fstab make_initrd assemble)")
-IMAGE=$QHCA_CACHE/arm64-image-$key
+	configure depends plain_modules fstab make_initrd assemble)")
+IMAGE=$QHCA_CACHE/$ARCH-image-$key
 SYSROOT=$IMAGE/sysroot
 
 # ---- what is compiled; the trees stay, so an edit compiles only what it touches
@@ -143,13 +153,14 @@ compile_modules()
 	local kdir=$SYSROOT/usr/src/linux-headers-$release
 	[ -z "$own" ] || kdir=$own/build
 	in_cross make -j "$(nproc)" -C "$(br_path "$TREE")" modules QHCA_TESTS=1 \
-		KDIR="$(br_path "$kdir")" ARCH=$ARCH CROSS_COMPILE=$TRIPLET-
+		KDIR="$(br_path "$kdir")" ARCH=$KARCH CROSS_COMPILE=$TRIPLET-
 }
 
 # compile_provider OUT
 compile_provider()
 {
-	[ -e "$TREE/src" ] || "$QHCA_TOP/scripts/build/provider.sh" --unpack "$TREE"
+	[ -e "$TREE/src" ] || "$QHCA_TOP/scripts/build/provider.sh" \
+		--release "$SUITE" --unpack "$TREE"
 	[ -e "$TREE/src/providers/qhca" ] || "$QHCA_TOP/scripts/build/provider.sh" --into "$TREE/src"
 	rsync -rc --delete "$stage/provider/" "$TREE/src/providers/qhca/"
 	# shellcheck disable=SC2016 # expands inside
@@ -159,7 +170,7 @@ compile_provider()
 		export PKG_CONFIG_SYSROOT_DIR=$2 PKG_CONFIG_LIBDIR=$2/usr/lib/$3/pkgconfig
 		[ -e build.ninja ] || cmake -GNinja -DNO_MAN_PAGES=1 -DNO_PYVERBS=1 \
 			-DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_SKIP_RPATH=1 \
-			-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+			-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=${3%%-*} \
 			-DCMAKE_C_COMPILER=$3-gcc -DCMAKE_SYSROOT="$2" \
 			-DCMAKE_LIBRARY_ARCHITECTURE=$3 ../src
 		ninja $(ninja -t targets all | grep -o "^lib/libqhca-rdmav[0-9]*.so")
@@ -216,23 +227,23 @@ make_compiled()
 compiled()
 {
 	what=$1
-	have "$IMAGE" || with_lock "arm64-image-$key" make_image
-	stage=$(mktemp -d "$QHCA_CACHE/tmp/arm64.XXXXXX")
+	have "$IMAGE" || with_lock "$ARCH-image-$key" make_image
+	stage=$(mktemp -d "$QHCA_CACHE/tmp/$ARCH.XXXXXX")
 	trap 'rm -rf "$stage"' EXIT
 	"stage_$what"
-	TREE=$QHCA_CACHE/arm64-$what-tree-$key${own:+-own}
-	out=$QHCA_CACHE/arm64-$what-$(hash_text "$key" "$(hash_tree "$stage")" "$own" \
+	TREE=$QHCA_CACHE/$ARCH-$what-tree-$key${own:+-own}
+	out=$QHCA_CACHE/$ARCH-$what-$(hash_text "$key" "$(hash_tree "$stage")" "$own" \
 		"$(declare -f "compile_$what" make_compiled)")
-	have "$out" || with_lock "arm64-$what-$key" make_compiled
-	cache_trim "arm64-$what" 4
+	have "$out" || with_lock "$ARCH-$what-$key" make_compiled
+	cache_trim "$ARCH-$what" 4
 	echo "$out"
 }
 
 case $1 in
 --assemble) assemble "$2" "$3" ;;	# ourselves again, now as root
 image)
-	have "$IMAGE" || with_lock "arm64-image-$key" make_image
-	cache_trim arm64-image 2
+	have "$IMAGE" || with_lock "$ARCH-image-$key" make_image
+	cache_trim "$ARCH-image" 2
 	echo "$IMAGE" ;;
 *)
 	own=${2:-}
