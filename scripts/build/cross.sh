@@ -65,7 +65,7 @@ bootstrap()
 	# The mirror of an unreleased suite may stand still.
 	[ "$SUITE" = "$QHCA_SUITE" ] || options=(--aptopt='Acquire::Check-Valid-Until "false"')
 	as_root unshare --mount --propagation private \
-		mmdebstrap --mode=root --variant=extract --architectures=$ARCH --skip=check/qemu \
+		mmdebstrap --mode=root --variant=extract --architectures="$ARCH" --skip=check/qemu \
 		--aptopt='Acquire::Languages "none"' \
 		--aptopt='Acquire::Retries "3"' \
 		--aptopt='APT::Install-Recommends "false"' \

@@ -61,13 +61,14 @@ extract_kernel()
 	[ "$(head -c 4 "$out/vmlinux" | tail -c 3)" = ELF ] || rm -f "$out/vmlinux"
 }
 
-# What the initrd mounts, with one command. /root/dev comes from a second mount
+# What the initrd mounts, with one command. Which disk is the first is not known where
+# virtio's devices are on channels. /root/dev comes from a second mount
 # of the one devtmpfs there is.
 fstab()
 {
 	cat <<-'FSTAB'
 	devtmpfs  /dev                     devtmpfs  defaults           0 0
-	/dev/vda  /root                    ext4      noatime            0 0
+	LABEL=qhca /root                   ext4      noatime            0 0
 	devtmpfs  /root/dev                devtmpfs  defaults           0 0
 	proc      /root/proc               proc      defaults           0 0
 	sysfs     /root/sys                sysfs     defaults           0 0

@@ -10,7 +10,7 @@ import unittest
 from unittest import mock
 
 import composed
-from vmlib import build, machine
+from vmlib import arch, build, machine
 
 
 class Installed(unittest.TestCase):
@@ -100,18 +100,38 @@ class Installed(unittest.TestCase):
         self.assertFalse(opts.server or opts.no_device)
 
 
-class Arm64(unittest.TestCase):
+class Architectures(unittest.TestCase):
     """Another board, CPU and serial port; KVM only where such a machine runs."""
 
-    def test_command(self):
-        opts = types.SimpleNamespace(
+    def command(self, name, **options):
+        return composed.command(types.SimpleNamespace(
             console=False, iommu=False, smp=1, mem=1024, kernel_arg=[], allow_splat=True,
-            internet=False, mounts=[], trace=[], gdb=False, qemu_arg=[], server=True,
-            arch='arm64')
-        args = composed.command(opts)
+            internet=False, mounts=[], trace=[], gdb=False, qemu_arg=[], arch=name, **options))
+
+    def test_arm64(self):
+        args = self.command('arm64', server=True)
         self.assertEqual(args[args.index('-machine') + 1],
                          'virt,gic-version=max,memory-backend=ram')
         self.assertTrue(args[args.index('-append') + 1].startswith('console=ttyAMA0 '))
+
+    def test_s390x(self):
+        """Virtio on channels; no ROM, no root port."""
+        args = self.command('s390x', server=False)
+        self.assertIn('virtio-blk-ccw,drive=root', args)
+        self.assertFalse([word for word in args if '-pci' in word])
+        nic = machine.Nic('qhca', 1, 0, 1, 'user', (), 's390x').args()
+        self.assertIn('zpci,uid=2,fid=1,target=qhca1', nic)
+        self.assertFalse([word for word in nic if 'bus=' in word or 'root-port' in word])
+        other = machine.Nic('virtio', 0, 0, 1, 'user', (), 's390x').args()
+        self.assertFalse([word for word in other if 'romfile' in word])
+
+    def test_roles(self):
+        self.assertEqual(arch.parse([]), {'': 'amd64'})
+        opts = types.SimpleNamespace(arches=arch.parse(['b:s390x']), arch='amd64')
+        self.assertEqual([arch.for_role(opts, role).arch for role in 'ab'], ['amd64', 's390x'])
+        self.assertEqual(arch.parse(['arm64'])[''], 'arm64')
+        with self.assertRaises(ValueError):
+            arch.parse(['b:vax'])
 
     def test_accelerator(self):
         with mock.patch.object(machine.platform, 'machine', return_value='x86_64'):

@@ -370,7 +370,8 @@ class LastWords(unittest.TestCase):
                 mock.patch.object(machine, 'command', return_value=['sh', '-c', text]):
             one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
             one.gets = {}
-            return runner.run(opts, {}, [one]), said.getvalue()
+            one.opts = opts
+            return runner.run(opts, [one]), said.getvalue()
 
     def test_run(self):
         status, said = self.run_qemu('run', 'echo my last words >&2; exit 3')

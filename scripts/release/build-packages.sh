@@ -32,6 +32,7 @@ SOURCES=(
 	scripts/vm scripts/vmlib scripts/lib.sh scripts/build/buildroot.sh
 	scripts/build/host-deps.sh scripts/build/initrd.sh scripts/build/debug-kernel.config scripts/build/kcsan-kernel.config
 	scripts/build/rt-kernel.config
+	scripts/build/arm64-kernel.config scripts/build/cross.sh
 	scripts/build/image.sh scripts/build/kernel.sh scripts/build/modules.sh
 	scripts/build/provider.sh scripts/build/selftests.sh scripts/build/stock-qemu.sh
 	scripts/build/userspace.sh
@@ -65,7 +66,8 @@ qemu_depends()
 {
 	local major minor
 	IFS=. read -r major minor _ <"$1"
-	echo "qemu-system-x86 (>= 1:$major.$minor) | qemu-system-arm (>= 1:$major.$minor)," \
+	echo "qemu-system-x86 (>= 1:$major.$minor) | qemu-system-arm (>= 1:$major.$minor)" \
+		"| qemu-system-s390x (>= 1:$major.$minor)," \
 		"qemu-system-common (>= 1:$major.$minor), qemu-system-common (<< 1:$major.$((minor + 1))~)"
 }
 

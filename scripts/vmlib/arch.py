@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is different in machines of another architecture than the host's."""
 
+import copy
 import platform
 from typing import NamedTuple
 
@@ -31,6 +32,22 @@ ARCHES = {
                   's390-ccw-virtio', 'max', 'ttysclp0', bus='ccw', ports=False),
 }
 NATIVE = 'amd64'
+
+
+def parse(items):
+    """--arch as a dictionary: machines by their letters, and those without under ''."""
+    named = dict(item.rpartition(':')[::2] for item in items)
+    for name in named.values():
+        if name not in ARCHES:
+            raise ValueError(f'{name} is none of {", ".join(ARCHES)}')
+    return {'': NATIVE, **named}
+
+
+def for_role(opts, role):
+    """The options as they are for this machine."""
+    mine = copy.copy(opts)
+    mine.arch = opts.arches.get(role, opts.arch)
+    return mine
 
 
 def of(opts):

@@ -92,7 +92,7 @@ def brings_qemu():
 
 def choose_device(opts):
     """What the machines have of the device: with packages alone, what is installed."""
-    if opts.no_device or opts.server or brings_qemu() or installed_qemu():
+    if opts.no_device or opts.server or brings_qemu() or installed_qemu(opts):
         return
     if installed_server():
         note('no QEMU with the device: --server')
@@ -102,9 +102,9 @@ def choose_device(opts):
         opts.no_device = True
 
 
-def installed_qemu():
+def installed_qemu(opts):
     """That of the package; it is beside Debian's."""
-    return shutil.which('qemu-system-x86_64-qhca')
+    return shutil.which(f'{arch.of(opts).system}-qhca')
 
 
 def installed_server():
@@ -136,10 +136,10 @@ def qemu_program(opts):
     if built:
         return os.path.join(built, system)
     if not opts.debug_qemu and not opts.hostile:
-        if installed_qemu():
-            return installed_qemu()
+        if installed := installed_qemu(opts):
+            return installed
         if opts.no_device:
-            return os.path.join(script('build/stock-qemu.sh'), system)
+            return os.path.join(script('build/stock-qemu.sh', *wanted), system)
     raise BuildError('no sources of the device to build such a QEMU from')
 
 

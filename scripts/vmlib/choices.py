@@ -28,10 +28,11 @@ def check_schedule(parser, opts, count):
 
 
 def check_server(parser, opts):
-    if arch.is_foreign(opts):
-        for name in ('iommu', 'package', 'qemu', 'rdma_core', 'keep'):
+    if foreign := [name for name in opts.arches.values() if name != arch.NATIVE]:
+        for name in ('iommu', 'package', 'qemu', 'rdma_core', 'keep', 'kernel', 'kdir',
+                     'debug_kernel', 'debug_qemu'):
             if getattr(opts, name):
-                parser.error(f'--arch {opts.arch}: not with --{name.replace("_", "-")}')
+                parser.error(f'--arch {foreign[0]}: not with --{name.replace("_", "-")}')
     opts.server = (opts.server or opts.mortal_server) and not opts.no_device
     if not opts.server:
         return

@@ -56,13 +56,13 @@ def clean_exit_on_signals():
         signal.signal(signo, _interrupt)
 
 
-def run(opts, dirs, sessions):
+def run(opts, sessions):
     selector = selectors.DefaultSelector()
     start = time.monotonic()
     timed_out = False
     try:
         for session in sessions:
-            session.start(machine.command(opts, dirs, session), selector)
+            session.start(machine.command(session.opts, session.dirs, session), selector)
         loop = {'shell': _loop_shell, 'lab': _loop_lab}.get(opts.mode, _loop)
         timed_out = not loop(opts, sessions, selector, start)
     finally:

@@ -40,6 +40,7 @@ class Session:
         os.makedirs(self.run_dir)
         os.makedirs(self.sock_dir)
         self.payload = os.path.join(self.sock_dir, 'payload.tar')
+        self.opts = self.dirs = None    # of this machine, and what was built for it
         self.nics = []
         self.captures = []
         self.image = self.disk = None   # the image; what is kept of the writes to it

@@ -17,7 +17,11 @@ until $b mount -a; do
 done
 $b mkdir -p /root/dev/pts /root/dev/shm /root/run/lock
 $b ln -s /proc/self/fd /root/dev/fd
-if $b tar -xf /root/dev/vdb -C /root/opt/qhca; then
+payload=vdb
+while read -r disk directory _; do
+	[ "$directory $disk" != "/root /dev/vdb" ] || payload=vda
+done </proc/mounts
+if $b tar -xf /root/dev/$payload -C /root/opt/qhca; then
 	export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 	export HOME=/root TERM=linux LC_ALL=C.UTF-8
 	exec $b switch_root /root /opt/qhca/guest/boot.sh
