@@ -49,6 +49,32 @@ fi_pair()
 # Domains of datagrams have a name of their own.
 fi_domain() { [ "$1" = dgram ] && echo "$QHCA_DEV-dgram" || echo "$QHCA_DEV"; }
 
+# How ofi_rxm moves messages of 64 KiB if it is told: through buffers as large as they are, in
+# pieces, or the receiver reads them, or the sender writes them.
+FI_WAYS='
+eager      | FI_OFI_RXM_BUFFER_SIZE=131072
+pieces     | FI_OFI_RXM_SAR_LIMIT=2097152
+rndv-read  | FI_OFI_RXM_SAR_LIMIT=0
+rndv-write | FI_OFI_RXM_SAR_LIMIT=0 FI_OFI_RXM_USE_RNDV_WRITE=1
+'
+
+fi_ways()
+{
+	local way settings
+	while IFS='|' read -r way settings; do
+		[ -n "$way" ] || continue
+		# shellcheck disable=SC2086 # words
+		expect "consumers/libfabric/rdm-rxm-${way// /}" fi_by $settings
+	done <<<"$FI_WAYS"
+}
+
+# fi_by SETTING…
+fi_by()
+{
+	local -x "$@"
+	fi_pair 'verbs;ofi_rxm' rdm -I 10 -S 65536
+}
+
 # fi_pingpong tests neither RMA nor atomics.
 libfabric()
 {
@@ -60,5 +86,6 @@ libfabric()
 	[ "$FULL" = 1 ] || return 0
 	FI_LIMIT=400
 	expect consumers/libfabric/msg-all-sizes fi_pair verbs msg -I 5 -S all
+	fi_ways
 	expect consumers/libfabric/rdm-rxm-all-sizes fi_pair 'verbs;ofi_rxm' rdm -I 5 -S all
 }

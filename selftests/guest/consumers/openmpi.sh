@@ -4,6 +4,8 @@
 # memory; and the parts that openmpi-pair.sh shares. Open MPI over UCX and over
 # libfabric, MPICH over UCX.
 
+. "$DIR/consumers/ucx.sh"	# the ways that UCX can be made to take
+
 MPI_DIR=/run/qhca/mpi
 MPI_LARGEST=65536
 export EXPECT_LINES=120	# counters and two stacks, if it does not end
@@ -64,6 +66,9 @@ over_libfabric()
 	open_mpi --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include 'verbs;ofi_rxm' "$@"
 }
 
+# mpi_by WAY NAME COMMAND…: over UCX, made to copy all messages, or to write large ones.
+mpi_by() { expect "consumers/openmpi/$2-$1" ucx_by "$1" "$LOGS/mpi" "${@:3}"; }
+
 openmpi()
 {
 	expect consumers/openmpi/build mpi_build openmpi || return
@@ -77,4 +82,8 @@ openmpi()
 	expect consumers/openmpi/ucx-rc_v-16MiB over_ucx rc_v
 	expect consumers/openmpi/libfabric-cm-16MiB over_libfabric
 	expect consumers/openmpi/mpich-ucx-rc_v mpich_over_ucx rc_v
+	mpi_by eager-copy ucx-rc_v over_ucx rc_v
+	mpi_by rndv-put ucx-rc_v over_ucx rc_v
+	# Made to write, UCX 1.18 ends a rank of MPICH's one-sided operations at address 0.
+	mpi_by eager-copy mpich-ucx-rc_v mpich_over_ucx rc_v
 }

@@ -58,22 +58,23 @@ ucx_verify()
 		"$UCX_DIR/ucx-verify $UCX_LARGEST $UCX_PORT $QHCA_IP"
 }
 
-# How UCX moves messages if it is told: its settings, and what it then says of large ones. Left
-# alone it takes one of these for each size, by what it believes of the adapter.
+# How UCX moves messages if it is told: its settings, what it then says of large ones, and says
+# somewhere. Left alone it takes one of these for each size, by what it believes of the adapter.
 UCX_WAYS='
-eager-copy  | UCX_RNDV_THRESH=inf UCX_ZCOPY_THRESH=inf   | multi-frag eager copy-in copy-out
-rndv-put    | UCX_RNDV_THRESH=1 UCX_RNDV_SCHEME=put_zcopy | rendezvous zero-copy .*write to remote
+eager-copy  | UCX_RNDV_THRESH=inf UCX_ZCOPY_THRESH=inf   | multi-frag eager copy-in copy-out |
+rndv-put    | UCX_RNDV_THRESH=1 UCX_RNDV_SCHEME=put_zcopy | rendezvous | zero-copy .*write to remote
 '
 
-# ucx_way NAME: its settings, in UCX_SETTINGS, and what UCX says, in UCX_SAYS.
+# ucx_way NAME: its settings, in UCX_SETTINGS, and what UCX says, in UCX_SAYS and UCX_SAYS_TOO.
 ucx_way()
 {
-	local name settings says
-	while IFS='|' read -r name settings says; do
+	local name settings says too
+	while IFS='|' read -r name settings says too; do
 		[ "${name// /}" = "$1" ] || continue
 		read -ra UCX_SETTINGS <<<"$settings"
 		UCX_SETTINGS+=(UCX_PROTO_INFO=y)
 		read -r UCX_SAYS <<<"$says"
+		read -r UCX_SAYS_TOO <<<"$too"
 		return
 	done <<<"$UCX_WAYS"
 	return 1
@@ -95,7 +96,7 @@ ucx_by()
 	ucx_way "$1" || return
 	local -x "${UCX_SETTINGS[@]}"
 	shift 2
-	"$@" && ucx_moves_by "$log" "$UCX_SAYS"
+	"$@" && ucx_moves_by "$log" "$UCX_SAYS" && grep -q -- "$UCX_SAYS_TOO" "$log"
 }
 
 # Left alone, over RC of an adapter as fast as this one: what is large is not copied.
