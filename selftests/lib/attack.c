@@ -244,10 +244,9 @@ static void doorbells(struct bad *b)
 	for (i = 0; i < ARRAY_SIZE(reg); i++)
 		for (j = 0; j < NUM_QPS + 2; j++)
 			for (k = 0; k < ARRAY_SIZE(index); k++)
-				atomic_store((atomic_ullong *)((char *)b->uv.db + reg[i]),
-					     index[k] << 32 |
-					     (j < NUM_QPS ? t->qpn[j] :
-					      j == NUM_QPS ? t->cqn : t->srqn));
+				uv_ring(b->uv.db, reg[i], index[k] << 32 |
+					(j < NUM_QPS ? t->qpn[j] :
+					 j == NUM_QPS ? t->cqn : t->srqn));
 }
 
 /* Uses the victim's handles and pages with the attacker's command file. */

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The kernel's verbs without libibverbs, by write() on the command file. */
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -333,7 +336,8 @@ int uv_create_cq_with(struct uv *uv, uint32_t cqe, const struct qhca_create_cq_r
 		},
 		.attr = {
 			{ .attr_id = UVERBS_ATTR_CREATE_CQ_HANDLE },
-			{ .attr_id = UVERBS_ATTR_CREATE_CQ_CQE, .len = 4, .data = cqe },
+			{ .attr_id = UVERBS_ATTR_CREATE_CQ_CQE, .len = 4,
+			  .data = uv_inline_u32(cqe) },
 			{ .attr_id = UVERBS_ATTR_CREATE_CQ_USER_HANDLE, .len = 8 },
 			{ .attr_id = UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, .len = 4 },
 			{ .attr_id = UVERBS_ATTR_CREATE_CQ_RESP_CQE, .len = 4,
@@ -384,7 +388,51 @@ struct qhca_create_qp_req uv_qp_req(void *sq, void *rq, uint32_t log_size)
 
 void uv_apply(void *req, const struct uv_change *c)
 {
-	memcpy((uint8_t *)req + c->at.off, &c->value, c->at.size);
+	const uint64_t value = htole64(c->value);
+	uint8_t *to = (uint8_t *)req + c->at.off;
+	size_t i;
+
+	for (i = 0; i < c->at.size; i++)
+		to[htole16(1) == 1 ? i : c->at.size - 1 - i] = ((const uint8_t *)&value)[i];
+}
+
+uint64_t uv_inline_u32(uint32_t value)
+{
+	uint64_t data = 0;
+
+	memcpy(&data, &value, sizeof(value));
+	return data;
+}
+
+void uv_store(void *to, const void *bytes, size_t len)
+{
+#ifdef __NR_s390_pci_mmio_write
+	REQUIRE_OK(syscall(__NR_s390_pci_mmio_write, to, bytes, len));
+#else
+	switch (len) {
+	case 8:
+		atomic_store_explicit((atomic_ullong *)to, *(const uint64_t *)bytes,
+				      memory_order_relaxed);
+		break;
+	case 4:
+		atomic_store_explicit((atomic_uint *)to, *(const uint32_t *)bytes,
+				      memory_order_relaxed);
+		break;
+	case 2:
+		atomic_store_explicit((atomic_ushort *)to, *(const uint16_t *)bytes,
+				      memory_order_relaxed);
+		break;
+	default:
+		atomic_store_explicit((atomic_uchar *)to, *(const uint8_t *)bytes,
+				      memory_order_relaxed);
+	}
+#endif
+}
+
+void uv_ring(void *page, uint32_t reg, uint64_t value)
+{
+	value = htole64(value);
+	uv_store((uint8_t *)page + reg, &value, sizeof(value));
 }
 
 void uv_check_refused(int err, int want)

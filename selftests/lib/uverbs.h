@@ -21,6 +21,13 @@ struct uv {
 	int resp_more;		/* bytes to add to the length of responses, may be negative */
 };
 
+/*
+ * One write to what is mapped of the device: of @len bytes, or of a doorbell. Programs on s390x
+ * cannot store there and have a system call for it.
+ */
+void uv_store(void *to, const void *bytes, size_t len);
+void uv_ring(void *page, uint32_t reg, uint64_t value);
+
 struct uv uv_open(struct dev *d);
 /* uv_open() in two steps, without a PD and a doorbell page. */
 struct uv uv_open_file(struct dev *d);
@@ -115,6 +122,8 @@ struct uv_change {
 	{ "stride 2^255", UV_FIELD(type, log_stride), 255, EINVAL }, \
 	{ "reserved bytes", UV_FIELD(type, reserved), 1, EOPNOTSUPP }
 
+/* The content of an attribute of four bytes, which is in place of its address. */
+uint64_t uv_inline_u32(uint32_t value);
 void uv_apply(void *req, const struct uv_change *c);
 /* Fails the test unless @err is @want, or any error if @want is 0. */
 void uv_check_refused(int err, int want);

@@ -107,11 +107,7 @@ TEST(lengths, "abi: SRQ requests that are too short, or longer with a tail")
 
 static void ring(void *page, uint32_t number, uint32_t index)
 {
-	uint64_t *reg = (uint64_t *)((uint8_t *)page + QHCA_DB_SRQ);
-
-	/* Use one plain store, because the page cannot be read. */
-	__atomic_store_n(reg, htole64((uint64_t)index << 32 | number),
-			 __ATOMIC_RELAXED);
+	uv_ring(page, QHCA_DB_SRQ, (uint64_t)index << 32 | number);
 }
 
 /* The device executes the command that reads the counter after the doorbells. */

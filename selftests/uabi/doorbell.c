@@ -14,15 +14,9 @@
 #define PAGE	4096
 #define SLOTS	384
 
-static void ring_raw(void *page, uint32_t reg, uint64_t value)
-{
-	atomic_store_explicit((atomic_ullong *)((uint8_t *)page + reg), value,
-			      memory_order_relaxed);
-}
-
 static void ring(void *page, uint32_t reg, uint64_t obj, uint32_t index)
 {
-	ring_raw(page, reg, QHCA_PREP(QHCA_DB_INDEX, (uint64_t)index) | obj);
+	uv_ring(page, reg, QHCA_PREP(QHCA_DB_INDEX, (uint64_t)index) | obj);
 }
 
 /* struct scene - a pair of libibverbs, and a raw context with a CQ and a QP in INIT */
@@ -217,16 +211,13 @@ TEST(other_offsets, "J-020 offsets without a meaning")
 TEST(other_sizes, "J-020 accesses other than 64-bit writes")
 {
 	struct scene s = scene_new();
+	const uint64_t one = htole64(1), qpn = htole64(s.qp.qpn);
 	uint8_t *db = s.uv.db;
 
-	atomic_store_explicit((atomic_uint *)(db + QHCA_DB_SQ), s.qp.qpn,
-			      memory_order_relaxed);
-	atomic_store_explicit((atomic_uint *)(db + QHCA_DB_SQ + 4), 1,
-			      memory_order_relaxed);
-	atomic_store_explicit((atomic_ushort *)(db + QHCA_DB_RQ), 1,
-			      memory_order_relaxed);
-	atomic_store_explicit((atomic_uchar *)(db + QHCA_DB_CQ_ARM), 1,
-			      memory_order_relaxed);
+	uv_store(db + QHCA_DB_SQ, &qpn, 4);
+	uv_store(db + QHCA_DB_SQ + 4, &one, 4);
+	uv_store(db + QHCA_DB_RQ, &one, 2);
+	uv_store(db + QHCA_DB_CQ_ARM, &one, 1);
 	check_counted(&s, 4);
 }
 
@@ -239,7 +230,7 @@ TEST(junk, "J-020 ten thousand random doorbells do no harm")
 		uint64_t v = (uint64_t)rand_r(&seed) << 33 ^
 			     (uint64_t)rand_r(&seed) << 8 ^ rand_r(&seed);
 
-		ring_raw(s.uv.db, rand_r(&seed) & 0x78, v);
+		uv_ring(s.uv.db, rand_r(&seed) & 0x78, v);
 	}
 	CHECK(hw_counter("bad_doorbell") - s.bad >= 9000);
 	ping_pong(&s.p);
@@ -281,7 +272,8 @@ static struct scene scene_with_shadow(void)
 
 static void ask(struct scene *s)
 {
-	__atomic_store_n((uint64_t *)((uint8_t *)s->uv.db + QHCA_DB_SHADOW), 0, __ATOMIC_RELEASE);
+	atomic_thread_fence(memory_order_release);
+	uv_ring(s->uv.db, QHCA_DB_SHADOW, 0);
 }
 
 static void ring_slot(struct scene *s, uint32_t slot, uint32_t reg, uint64_t obj, uint32_t index)
@@ -289,9 +281,10 @@ static void ring_slot(struct scene *s, uint32_t slot, uint32_t reg, uint64_t obj
 	uint64_t val = QHCA_PREP(QHCA_DB_INDEX, (uint64_t)index) | obj |
 		       QHCA_PREP(QHCA_DB_KIND, (uint64_t)reg / 8);
 
-	s->shadow->slot[slot] = val;
-	__atomic_fetch_or(&s->shadow->rung[slot / 64], 1ull << slot % 64, __ATOMIC_SEQ_CST);
-	__atomic_fetch_or(&s->shadow->look, 1ull << slot / 64, __ATOMIC_SEQ_CST);
+	s->shadow->slot[slot] = htole64(val);
+	__atomic_fetch_or(&s->shadow->rung[slot / 64], htole64(1ull << slot % 64),
+			  __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&s->shadow->look, htole64(1ull << slot / 64), __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&s->shadow->ask, __ATOMIC_SEQ_CST))
 		ask(s);
 }
