@@ -69,6 +69,9 @@ frames         | one  | full             | variants | one_guest 2400 --device-ar
 kernel-6.1     | one  | full             | kernels  | other_kernel 6.1
 kernel-7       | one  | full             | kernels  | other_kernel 7
 arm64          | one  | full             | kernels  | one_guest 3600 --arch arm64 --device-arg guest-faults=on -- kselftest uars doorbell ten_steps
+arm64-server   | one  | full             | kernels  | one_guest 3600 --arch arm64 --server --device-arg guest-faults=on -- kselftest uars doorbell ten_steps
+s390x          | one  | full             | kernels  | other_order
+s390x-pair     | pair | full             | kernels  | machines 2 --arch b:s390x -- pair-rdma.sh perf ipv6
 net-tests      | one  | full             | kernels  | net_tests
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
 life-debug     | one  | full             | debug    | debugged --debug-kernel --env LIFE_CYCLES=3 --env PATIENCE=300 -- life kselftest nomem nopages kill
@@ -295,6 +298,16 @@ other_kernel()
 	"$QHCA_TOP/scripts/vm" run --strict --kernel "$1" --timeout 1200 $VMFLAGS -- \
 		/opt/qhca/guest/consumers.sh nvme || rc=$?
 	return $rc
+}
+
+# What knows the layout of something, or moves data; without what the machine has not, which is huge
+# pages, device memory, udmabuf, and an IOMMU that maps as much as a user may have.
+other_order()
+{
+	one_guest 3600 --arch s390x --device-arg guest-faults=on -- kselftest abi abi_core abi_resp \
+		abi_srq abi_wq answers caps cm cm_xrc counters cq cq_stamps device domain doorbell \
+		errno events extended faults flow_counters flush forged given import inval mr_reg mw \
+		notify null_mr odp raw rc_atomic rc_data rc_errors rwq srq ten_steps uc ud xrc
 }
 
 # The kernel's own tests of network drivers, those of the newest kernel, in a machine that has both
