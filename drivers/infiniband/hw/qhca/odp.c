@@ -341,7 +341,8 @@ struct qhca_ib_odp *qhca_ib_odp_alloc(struct qhca_ib_dev *dev, struct qhca_ib_pa
 	odp->writable = umem->umem.writable;
 	odp->start = odp->implicit ? 0 : umem->umem.address;
 	odp->base = odp->implicit ? 0 : ib_umem_start(umem);
-	odp->end = odp->implicit ? TASK_SIZE_MAX : ib_umem_end(umem);
+	/* On s390x addresses may have 64 bits, but hardly anybody's do. */
+	odp->end = odp->implicit ? min_t(u64, TASK_SIZE_MAX, QHCA_ODP_SIZE_MAX) : ib_umem_end(umem);
 	/* The core holds the mm for its notifiers, of which an implicit region may have none. */
 	odp->mm = current->mm;
 	mmgrab(odp->mm);
