@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the device says of itself: see claims.h. */
+#include <endian.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,8 @@ static uint64_t value(const uint8_t *answer, const struct claim *c)
 	size_t i;
 
 	if (c->size <= sizeof(v)) {
-		memcpy(&v, answer + c->at, c->size);
+		memcpy((uint8_t *)&v + (htole16(1) == 1 ? 0 : sizeof(v) - c->size), answer + c->at,
+		       c->size);
 		return v;
 	}
 	for (i = 0; i < c->size; i++)
