@@ -189,6 +189,9 @@ EXPORT_SYMBOL(qhca_dm_phys);
  */
 size_t qhca_dm_size(struct qhca_dev *dev)
 {
+	/* Programs on s390x cannot load from what they map of a device, or store there. */
+	if (IS_ENABLED(CONFIG_S390))
+		return 0;
 	if (!(pci_resource_flags(dev->pdev, QHCA_BAR_DM) & IORESOURCE_MEM))
 		return 0;
 	return min_t(resource_size_t, pci_resource_len(dev->pdev, QHCA_BAR_DM),
