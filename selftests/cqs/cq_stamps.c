@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Timestamps of completions. hca/ptp.c has more about those by the PTP clock. */
+#define _LARGEFILE64_SOURCE	/* mmap64() */
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -120,7 +121,7 @@ void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 		errno = EPERM;
 		return MAP_FAILED;
 	}
-	return (void *)syscall(SYS_mmap, addr, len, prot, flags, fd, off);
+	return mmap64(addr, len, prot, flags, fd, off);		/* the library's own */
 }
 
 static const struct clock {

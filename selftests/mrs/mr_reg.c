@@ -51,8 +51,8 @@ TEST(unmapped, "F-015 memory that is not mapped")
 	int i;
 
 	REQUIRE(p != MAP_FAILED);
-	munmap(p + 2 * PAGE, PAGE);
 	b = buf_new(d->pd, PAGE, LOCAL);
+	munmap(p + 2 * PAGE, PAGE);
 	before = pinned();
 	CHECK(before > 0);
 	for (i = 0; i < 100; i++) {

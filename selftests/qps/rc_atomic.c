@@ -118,7 +118,7 @@ TEST(scattered, "B-032 the result may be scattered")
 	o.send_sge = 3;
 	c.access = ATOMIC;
 	s.p = pair_new(s.p.dev, &o, &c);
-	*word(&s) = 0x0807060504030201;
+	memcpy(word(&s), "\1\2\3\4\5\6\7\10", 8);
 	wr.sg_list = part;
 	wr.num_sge = 3;
 	REQUIRE_OK(post_send(&s.p.a, &wr));
