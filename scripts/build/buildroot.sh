@@ -108,10 +108,16 @@ make_root()
 # add NAME PACKAGE…
 add()
 {
-	local name=$1 stamp
-	shift
-	stamp=$ROOT/.$name-$(hash_text "$@")
-	[ -e "$stamp" ] && return
+	local stamp
+	stamp=$ROOT/.$1-$(hash_text "${@:2}")
+	[ -e "$stamp" ] || with_lock buildroot install_group "$stamp" "$@"
+}
+
+install_group()
+{
+	local stamp=$1 name=$2
+	shift 2
+	[ ! -e "$stamp" ] || return 0
 	run_step "build root: packages for $name" enter root /bin/sh -c \
 		"apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends $*"
 	as_root touch "$stamp"
@@ -181,18 +187,18 @@ have "$ROOT" || [ "$action" != ready ] || exit 1
 have "$ROOT" || with_lock "buildroot-$suite" make_root
 for group in $added; do
 	case $group in
-	extra) with_lock buildroot add extra "${EXTRA[@]}" ;;
-	docs) with_lock buildroot add docs "${DOCS[@]}" ;;
-	tshark) with_lock buildroot add tshark tshark ;;
-	gnuplot) with_lock buildroot add gnuplot gnuplot-nox ;;
-	valgrind) with_lock buildroot add valgrind valgrind ;;
-	packaging) with_lock buildroot add packaging "${PACKAGING[@]}" ;;
-	oci) with_lock buildroot add oci umoci crun golang-github-containers-common ;;
-	autotools) with_lock buildroot add autotools autoconf automake libtool ;;
-	cluster) with_lock buildroot add cluster "${CLUSTER[@]}" ;;
-	qemu) with_lock buildroot add qemu "${QEMU[@]}" ;;
-	arm64) with_lock buildroot add arm64 gcc-aarch64-linux-gnu ;;
-	s390x) with_lock buildroot add s390x gcc-s390x-linux-gnu ;;
+	extra) add extra "${EXTRA[@]}" ;;
+	docs) add docs "${DOCS[@]}" ;;
+	tshark) add tshark tshark ;;
+	gnuplot) add gnuplot gnuplot-nox ;;
+	valgrind) add valgrind valgrind ;;
+	packaging) add packaging "${PACKAGING[@]}" ;;
+	oci) add oci umoci crun golang-github-containers-common ;;
+	autotools) add autotools autoconf automake libtool ;;
+	cluster) add cluster "${CLUSTER[@]}" ;;
+	qemu) add qemu "${QEMU[@]}" ;;
+	arm64) add arm64 gcc-aarch64-linux-gnu ;;
+	s390x) add s390x gcc-s390x-linux-gnu ;;
 	esac
 done
 if [ "$action" != run ]; then
