@@ -305,6 +305,8 @@ enum vhca_mem_result vhca_mr_cas(struct qhca_engine *e,
                             e->ops->atomic_cas(e->opaque, dma,
                                                vhca_word(e, compare),
                                                vhca_word(e, swap), old));
+    }
+    if (result == QHCA_MEM_OK) {
         *old = vhca_word(e, *old);
     }
     return result;
