@@ -121,11 +121,15 @@ static void send_frame(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
-/* Every packet is moved here. The caller has made sure that there is room. */
+/*
+ * Every packet is moved here. The caller has made sure that there is room. A
+ * device stops if it cannot write the event that precedes a NAK: then there is
+ * no NAK either, whichever way it would take.
+ */
 static void move(struct qhca_engine *e, struct vhca_qp *qp,
                  const struct vhca_way *way, struct vhca_burst *burst)
 {
-    if (burst->unsent) {
+    if (burst->unsent || !vhca_running(e)) {
         return;
     }
     if (way->lost) {

@@ -137,10 +137,42 @@ static void test_stops_there(void)
     CHECK_EQ(first_status(true), QHCA_WC_RETRY_EXC_ERR);
 }
 
+/*
+ * It stops because it cannot write the event of an error, which has to precede
+ * the NAK. So there is none.
+ */
+static uint8_t refused_status(bool one_place)
+{
+    struct rc_opts o = RC_OPTS;
+    struct qhca_cqe cqe = { 0 };
+    struct rc_wr wr;
+
+    o.retry = 1;
+    start_net(&o, one_place);
+    guest_spoil(there.g, gbuf_addr(&there.async.buf, 0), 4096);
+    wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 100);
+    rc_aim(&wr, &there, NODE_MEM / 2);
+    wr.rkey ^= 1;
+    rc_post(&qp, &wr);
+    net_run(net, 10000000000ull);
+    CHECK_EQ(dev_state(there.g), QHCA_STATE_FATAL);
+    CHECK_EQ(counter(there.g, QHCA_CNT_TX_PKTS), 0);
+    CHECK(cq_poll(&qp.scq, &cqe));
+    return cqe.status;
+}
+
+static void test_stops_refusing(void)
+{
+    CHECK_EQ(refused_status(false), QHCA_WC_RETRY_EXC_ERR);
+    CHECK_EQ(refused_status(true), QHCA_WC_RETRY_EXC_ERR);
+}
+
 static const struct test tests[] = {
     { "what the peer sends goes elsewhere", test_back },
     { "a device that stops while its requests cross", test_stops },
     { "a device that stops while requests cross to it", test_stops_there },
+    { "a device that stops instead of refusing a request",
+      test_stops_refusing },
     { "an ACK from a device with a limit of the bandwidth", test_limit },
 };
 
