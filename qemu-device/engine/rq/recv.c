@@ -89,22 +89,30 @@ enum vhca_wqe_result vhca_recv_take(struct qhca_engine *e, struct vhca_qp *qp)
 }
 
 /*
- * A receive WR of an XRC SRQ completes on the SRQ's CQ. That CQ does not know
- * the QP, so if it fails, move the QP to ERR here (H-002).
+ * There is no CQE for the receive WR in use: move the QP to ERR before it could
+ * acknowledge the message. The event follows from the run loop, which picks up
+ * the CQ that has failed, unless it did so before the QP began anew. The CQ of
+ * an XRC SRQ does not know the QP (H-002).
  */
-static bool push_xrc(struct qhca_engine *e, struct vhca_qp *qp,
-                     struct qhca_cqe *cqe, bool solicited)
+static void lose_completion(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    const struct vhca_srq *srq = qp->rsp.rwr.srq;
-    bool pushed;
+    bool follows = !qp->xrcd && !vhca_list_empty(&qp->rcq->failed);
 
+    vhca_qp_error(e, qp, follows ? 0 : QHCA_EVENT_QP_FATAL);
+}
+
+/* A receive WR of an XRC SRQ completes on the SRQ's CQ. */
+static bool push(struct qhca_engine *e, struct vhca_qp *qp,
+                 struct qhca_cqe *cqe, bool solicited)
+{
+    const struct vhca_srq *srq = qp->xrcd ? qp->rsp.rwr.srq : NULL;
+
+    if (!srq) {
+        return vhca_cq_push(e, qp->rcq, cqe, solicited);
+    }
     cqe->flags |= htole16(QHCA_CQE_XRC);
     cqe->srqn = htole32(srq->srqn);
-    pushed = vhca_cq_push(e, srq->cq, cqe, solicited);
-    if (!pushed) {
-        vhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
-    }
-    return pushed;
+    return vhca_cq_push(e, srq->cq, cqe, solicited);
 }
 
 /* Complete the receive WR in use with a CQE filled in by the caller. */
@@ -117,19 +125,20 @@ static void complete(struct qhca_engine *e, struct vhca_qp *qp,
     cqe->wr_id = htole64(rwr->wr_id);
     cqe->qpn = htole32(qp->qpn);
     cqe->wqe_index = htole32(rwr->index);
+    if (rwr->srq) {
+        cqe->flags |= htole16(QHCA_CQE_SRQ);
+    }
+    pushed = push(e, qp, cqe, solicited);
     if (!rwr->srq) {
         vhca_recv_end(rwr);
         qp->rq.ci++;
-        vhca_cq_push(e, qp->rcq, cqe, solicited);
-        return;
-    }
-    cqe->flags |= htole16(QHCA_CQE_SRQ);
-    pushed = qp->xrcd ? push_xrc(e, qp, cqe, solicited) :
-                        vhca_cq_push(e, qp->rcq, cqe, solicited);
-    if (pushed) {
+    } else if (pushed) {
         vhca_srq_release(rwr);
     } else {
-        vhca_srq_give_back(e, rwr);     /* there is no CQE for it */
+        vhca_srq_give_back(e, rwr);
+    }
+    if (!pushed) {
+        lose_completion(e, qp);
     }
 }
 

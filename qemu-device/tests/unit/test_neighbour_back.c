@@ -167,12 +167,65 @@ static void test_stops_refusing(void)
     CHECK_EQ(refused_status(true), QHCA_WC_RETRY_EXC_ERR);
 }
 
+/* The peer, which may receive from an SRQ, has room for a single CQE. */
+static void start_small(bool shared, bool one_place)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.cq_log = 0;
+    o.retry = 1;
+    start_net(&o, one_place);
+    if (shared) {
+        srq = srq_create(&there, there.pdn, 2, o.sges);
+        o.srqn = srq.srqn;
+        peer = rc_create(&there, &o);
+        o.srqn = 0;
+        qp = rc_create(&node, &o);
+        rc_connect(&qp, &peer);
+        srq_fill(&srq, 3, 100);
+    }
+    for (unsigned i = 0; i < 3 && !shared; i++) {
+        rc_recv(&peer, i, 0, 100);
+    }
+}
+
+/* The CQ is too small for the second completion: no ACK of that message. */
+static void lose_completion(bool shared, bool one_place)
+{
+    static const unsigned status[] = {
+        QHCA_WC_SUCCESS, QHCA_WC_RETRY_EXC_ERR, QHCA_WC_WR_FLUSH_ERR,
+    };
+    struct rc_wr wr;
+
+    start_small(shared, one_place);
+    for (unsigned i = 0; i < ARRAY_SIZE(status); i++) {
+        wr = rc_wr(&qp, QHCA_WR_SEND, 0, 100);
+        rc_post(&qp, &wr);
+        net_run(net, 1000000000);
+        done(i, status[i]);
+    }
+    eq_expect(&there.async, QHCA_EVENT_CQ_ERR, peer.rcq.cqn);
+    eq_expect(&there.async, QHCA_EVENT_QP_FATAL, peer.qpn);
+    if (shared) {
+        eq_expect(&there.async, QHCA_EVENT_LAST_WQE_REACHED, peer.qpn);
+    }
+    eq_expect_none(&there.async);
+}
+
+static void test_lost_completion(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        lose_completion(i & 1, i & 2);
+    }
+}
+
 static const struct test tests[] = {
     { "what the peer sends goes elsewhere", test_back },
     { "a device that stops while its requests cross", test_stops },
     { "a device that stops while requests cross to it", test_stops_there },
     { "a device that stops instead of refusing a request",
       test_stops_refusing },
+    { "C-029 a message whose completion is lost", test_lost_completion },
     { "an ACK from a device with a limit of the bandwidth", test_limit },
 };
 

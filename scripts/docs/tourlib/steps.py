@@ -70,7 +70,7 @@ STEPS = {
         'ready*.'),
     'cqe-recv': (B, PROVIDER, 'CQE: {name}', [
         (ENGINE + 'rq/recv.c', 'cqe->wr_id = htole64(rwr->wr_id)',
-         'vhca_cq_push(e, qp->rcq, cqe, solicited)')],
+         'pushed = push(e, qp, cqe, solicited)')],
         'The message is complete, so the receive WQE is: its wr_id, and how much has come. Two '
         'sides, two completions.'),
     'tx-ack': (B, A, '{name}, PSN {psn}', [
