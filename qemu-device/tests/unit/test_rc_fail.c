@@ -102,6 +102,34 @@ static void test_overrun(void)
     no_event();
 }
 
+/*
+ * A QP begins anew with a CQ that has failed, which the loop has dealt with. A
+ * message is not acknowledged, and the QP ends again.
+ */
+static void test_failed_before(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    o.cq_log = 0;
+    start_alone(&o);
+    rc_recv(&qp, 0, 0, 8);
+    rc_recv(&qp, 1, 0, 8);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
+    eq_expect(&node.async, QHCA_EVENT_CQ_ERR, qp.rcq.cqn);
+    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RESET), QHCA_OK);
+    qp.rq_pi = 0;
+    rc_bring_up(&qp, QHCA_QPS_RTS);
+    rc_recv(&qp, 0, 0, 8);
+    p = peer_packet(&qp, RC_SEND_ONLY, 0x222222);
+    peer_inject(&qp, &p, "x", 1);
+    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
+    no_event();
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    CHECK_EQ(counter(g, QHCA_CNT_TX_ACK), 0);
+}
+
 static void test_local_errors(void)
 {
     static const uint8_t ops[] = {
@@ -299,6 +327,8 @@ static void test_grace(void)
 static const struct test tests[] = {
     { "C-028 C-029 H-001 H-002 I-041 CQ overrun", test_overrun },
     { "C-029 H-002 CQ overrun under many QPs", test_overrun_of_many },
+    { "C-029 H-002 a QP begins anew with a CQ that has failed",
+      test_failed_before },
     { "I-001 I-002 I-003 local keys", test_local_errors },
     { "I-001 F-008 region deregistered in mid-SEND", test_dereg_midway },
     { "A-100 B-024 B-027 B-032 I-032 H-002 lengths, unreadable ring",
