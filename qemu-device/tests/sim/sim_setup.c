@@ -218,7 +218,7 @@ void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)
     sim_pages_draw(s);
     sim_rates_draw(s);
     sim_order_draw(s);
-    s->net->one_place = s->seen || !(seed >> 3 & 3);
+    s->net->one_place = s->seen || !(seed >> 5 & 3);
     for (unsigned i = 0; i < s->num_nodes; i++) {
         recycle(s, i);
         sim_srq_create(s, &s->node[i]);
