@@ -49,13 +49,17 @@ READ(mac_hi, e->cfg.mac[4] | (uint32_t)e->cfg.mac[5] << 8)
 
 static void write_control(struct qhca_engine *e, uint32_t val)
 {
-    bool enable = val & QHCA_CONTROL_ENABLE;
+    const uint32_t known = QHCA_CONTROL_ENABLE | QHCA_CONTROL_BIG_ENDIAN;
 
-    if (!enable && e->state != QHCA_STATE_RESET) {
-        vhca_count(e, QHCA_CNT_BAD_REG);
-        vhca_guest_error(e, "CONTROL: only a reset stops the device");
+    if (e->state != QHCA_STATE_RESET) {
+        if ((val & known) != read_control(e)) {
+            vhca_count(e, QHCA_CNT_BAD_REG);
+            vhca_guest_error(e, "CONTROL: 0x%x, and only a reset changes 0x%x",
+                             val, read_control(e));
+        }
+        return;
     }
-    if (!enable || e->state != QHCA_STATE_RESET) {
+    if (!(val & QHCA_CONTROL_ENABLE)) {
         return;
     }
     if (!vhca_cmdq_start(e)) {

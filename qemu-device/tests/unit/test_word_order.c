@@ -104,9 +104,34 @@ static void test_control(void)
     CHECK_EQ(reg_read(g, QHCA_REG_CONTROL), QHCA_CONTROL_ENABLE);
 }
 
+/* Until a reset the device stays as it has been enabled. */
+static void test_late(void)
+{
+    static const uint32_t both = QHCA_CONTROL_ENABLE | QHCA_CONTROL_BIG_ENDIAN;
+
+    start_orders(true, false);
+    for (unsigned i = 0; i < 2; i++) {
+        /* What it knows already is no mistake. */
+        reg_write(g, QHCA_REG_CONTROL, both);
+        CHECK_EQ(counter(g, QHCA_CNT_BAD_REG), 2 * i);
+        reg_write(g, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE);
+        CHECK_EQ(counter(g, QHCA_CNT_BAD_REG), 2 * i + 1);
+        reg_write(g, QHCA_REG_CONTROL, QHCA_CONTROL_BIG_ENDIAN);
+        CHECK_EQ(counter(g, QHCA_CNT_BAD_REG), 2 * i + 2);
+        CHECK_EQ(reg_read(g, QHCA_REG_CONTROL), both);
+        qhca_engine_inject_fatal(g->e, *g->clock);
+    }
+    CHECK_EQ(dev_state(g), QHCA_STATE_FATAL);
+    guest_control = 0;
+    qhca_engine_reset(g->e, *g->clock);
+    guest_enable(g, 5);
+    CHECK_EQ(reg_read(g, QHCA_REG_CONTROL), QHCA_CONTROL_ENABLE);
+}
+
 static const struct test tests[] = {
     { "F-021 B-075 between CPUs of either byte order", test_orders },
     { "F-021 the byte order is set together with ENABLE", test_control },
+    { "F-021 only a reset changes the byte order", test_late },
 };
 
 TEST_MAIN(tests)
