@@ -1,10 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The command line of a machine that does not start, for tests to look at."""
+"""The command line of a machine that does not start, and the launcher itself, for tests to look
+at."""
 
+import importlib.machinery
+import importlib.util
 import os
 import tempfile
 
 from vmlib import machine, session
+from vmlib.build import SCRIPTS
+
+
+def load_vm():
+    loader = importlib.machinery.SourceFileLoader('vm', os.path.join(SCRIPTS, 'vm'))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader('vm', loader))
+    loader.exec_module(module)
+    return module
 
 
 def command(opts):

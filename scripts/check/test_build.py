@@ -10,7 +10,7 @@ import unittest
 from unittest import mock
 
 import composed
-from vmlib import arch, build, machine
+from vmlib import build, machine
 
 
 class Installed(unittest.TestCase):
@@ -124,14 +124,6 @@ class Architectures(unittest.TestCase):
         self.assertFalse([word for word in nic if 'bus=' in word or 'root-port' in word])
         other = machine.Nic('virtio', 0, 0, 1, 'user', (), 's390x').args()
         self.assertFalse([word for word in other if 'romfile' in word])
-
-    def test_roles(self):
-        self.assertEqual(arch.parse([]), {'': 'amd64'})
-        opts = types.SimpleNamespace(arches=arch.parse(['b:s390x']), arch='amd64')
-        self.assertEqual([arch.for_role(opts, role).arch for role in 'ab'], ['amd64', 's390x'])
-        self.assertEqual(arch.parse(['arm64'])[''], 'arm64')
-        with self.assertRaises(ValueError):
-            arch.parse(['b:vax'])
 
     def test_accelerator(self):
         with mock.patch.object(machine.platform, 'machine', return_value='x86_64'):

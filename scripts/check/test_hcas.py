@@ -3,8 +3,6 @@
 """Tests of machines with several HCAs that need no machine: vm --hcas."""
 
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import json
 import os
@@ -13,16 +11,8 @@ import types
 import unittest
 from unittest import mock
 
+from composed import load_vm
 from vmlib import build, cable, machine, requests, session
-from vmlib.build import SCRIPTS
-
-
-def load_vm():
-    loader = importlib.machinery.SourceFileLoader('vm', os.path.join(SCRIPTS, 'vm'))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader('vm', loader))
-    loader.exec_module(module)
-    return module
-
 
 VM = load_vm()
 

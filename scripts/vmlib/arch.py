@@ -34,12 +34,15 @@ ARCHES = {
 NATIVE = 'amd64'
 
 
-def parse(items):
-    """--arch as a dictionary: machines by their letters, and those without under ''."""
+def parse(items, roles):
+    """--arch as a dictionary: machines by their letters, of which there are ROLES, and those
+    without under ''."""
     named = dict(item.rpartition(':')[::2] for item in items)
-    for name in named.values():
+    for role, name in named.items():
+        if role not in ('', *roles):
+            raise ValueError(f'there is no machine {role}')
         if name not in ARCHES:
-            raise ValueError(f'{name} is none of {", ".join(ARCHES)}')
+            raise ValueError(f'{name or "nothing"} is none of {", ".join(ARCHES)}')
     return {'': NATIVE, **named}
 
 
