@@ -4,11 +4,12 @@
 
 import contextlib
 import io
+import types
 import unittest
 from unittest import mock
 
 from composed import load_vm
-from vmlib import arch, build
+from vmlib import arch, build, runner
 
 VM = load_vm()
 
@@ -71,6 +72,35 @@ class Build(unittest.TestCase):
         """It does not know how many machines there will be."""
         self.assertEqual(self.built('build', '--arch', 'b:s390x'), ['amd64', 's390x'])
         self.assertEqual(self.built('build'), ['amd64'])
+
+
+class Accelerator(unittest.TestCase):
+    """KVM is given up for good only because of a machine that it has not started."""
+
+    def boot(self, role):
+        opts = parse('pair', '--arch', 'b:s390x', '-q', '--', 'x', '--', 'y')
+        built = {'amd64': ({}, 'kvm'), 's390x': ({}, 'tcg')}
+        machines = [types.SimpleNamespace(role=name, accel=accel, tail=lambda *_: '',
+                                          up_after=None if name == role else 1)
+                    for name, accel in (('a', 'kvm'), ('b', 'tcg'))]
+        tried = []
+
+        def attempt(opts, built):
+            tried.append({name: accel for name, (_, accel) in built.items()})
+            if len(tried) == 1:
+                runner.check_boot(opts, machines, 1000)
+            return 0
+
+        with mock.patch.object(VM, 'attempt', attempt), mock.patch.object(VM, 'note'), \
+                mock.patch('builtins.open') as marked:
+            return VM.boot(opts, built), tried, marked.called
+
+    def test_kvm(self):
+        self.assertEqual(self.boot('a'), (0, [{'amd64': 'kvm', 's390x': 'tcg'},
+                                              {'amd64': 'tcg', 's390x': 'tcg'}], True))
+
+    def test_other(self):
+        self.assertEqual(self.boot('b'), (125, [{'amd64': 'kvm', 's390x': 'tcg'}], False))
 
 
 if __name__ == '__main__':

@@ -12,7 +12,8 @@ class Panic(unittest.TestCase):
     """Only a kernel that dies before init is started again."""
 
     def test_early(self):
-        dead = types.SimpleNamespace(role='b', up_after=None, tail=lambda *_: 'Kernel panic')
+        dead = types.SimpleNamespace(role='b', accel='tcg', up_after=None,
+                                     tail=lambda *_: 'Kernel panic')
         with self.assertRaises(runner.EarlyPanic):
             runner.check_panic([dead])
 

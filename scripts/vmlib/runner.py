@@ -17,7 +17,11 @@ TIMEOUT, SPLAT, DIED = 124, 123, 125
 
 
 class NoBoot(Exception):
-    pass
+    """A guest that SESSION's accelerator has not brought up."""
+
+    def __init__(self, session, text):
+        super().__init__(text)
+        self.accel = session.accel
 
 
 class EarlyPanic(NoBoot):
@@ -92,7 +96,7 @@ def _loop(opts, sessions, selector, start):
         elapsed = time.monotonic() - start
         if elapsed > opts.timeout and not opts.gdb:
             return False
-        _check_boot(opts, sessions, elapsed)
+        check_boot(opts, sessions, elapsed)
         _serve(sessions, selector, 0.5)
         if any(s.process.poll() is not None and s.status is None for s in sessions):
             # One machine is dead: drain the channels, then stop all.
@@ -114,16 +118,16 @@ def check_panic(sessions):
     for session in sessions:
         for file, words, what in EARLY:
             if session.up_after is None and words in session.tail(file, 200):
-                raise EarlyPanic(f'machine {session.role}: {what}\n' + session.tail(file))
+                raise EarlyPanic(session, f'machine {session.role}: {what}\n' + session.tail(file))
 
 
-def _check_boot(opts, sessions, elapsed):
+def check_boot(opts, sessions, elapsed):
     slow = opts.debug_kernel or opts.kdir or opts.debug_qemu == 'tsan'
     for session in sessions:
         limit = BOOT_LIMIT[session.accel] * (3 if slow else 1)
         if session.up_after is None and elapsed > limit and not opts.gdb:
             check_panic(sessions)
-            raise NoBoot(f'{session.role}: no sign of life after {limit} s\n'
+            raise NoBoot(session, f'{session.role}: no sign of life after {limit} s\n'
                          + session.tail('console.log'))
 
 
@@ -138,13 +142,13 @@ def _loop_lab(opts, sessions, selector, start):
     waiting = True
     while any(session.process.poll() is None for session in sessions):
         _serve(sessions, selector, 0.5)
-        _check_boot(opts, sessions, time.monotonic() - start)
+        check_boot(opts, sessions, time.monotonic() - start)
         if waiting and all(session.ready for session in sessions):
             opts.ready(sessions)
             waiting = False
         for session in sessions if waiting else ():
             if session.process.poll() is not None:
-                raise NoBoot(f'{session.role}: off before its prompt\n'
+                raise NoBoot(session, f'{session.role}: off before its prompt\n'
                              + session.tail('console.log') + session.tail('qemu.err'))
     return True
 
