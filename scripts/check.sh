@@ -23,8 +23,8 @@
 #
 # QHCA_PATIENCE is how many times longer than usual tests may take; check/patience.py measures it.
 # VMFLAGS goes to scripts/vm. soak runs COUNT schedules of the engine's simulator,
-# starting with SEED; soak-guest connections that come and go, for MINUTES (10; 0:
-# until something fails); churn and churn-kcsan what they do for MINUTES, too.
+# starting with SEED; soak-guest connections that come and go, and churn and churn-kcsan what they
+# do, for MINUTES (10; 0: until something fails).
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 . "$QHCA_TOP/scripts/check/parts.sh"

@@ -2,11 +2,12 @@
 # shellcheck shell=bash
 # Sourced by parts.sh: the parts on a kernel, or with a QEMU, that finds mistakes.
 
-# debugged OPTION… -- SECTION…: on a kernel that sees what others do not, and is slow.
+# debugged OPTION… -- SECTION…: on a kernel that sees what others do not, and is slow. DEBUG_LIMIT is
+# how long it may take.
 debugged()
 {
-	one_guest 14400 --mem 3G --env KSELFTEST_TIMEOUT=2400 --env KSELFTEST_PATIENCE=3 \
-		--env KVERBS_TIMEOUT=1200 "$@"
+	one_guest "${DEBUG_LIMIT:-14400}" --mem 3G --env KSELFTEST_TIMEOUT=2400 \
+		--env KSELFTEST_PATIENCE=3 --env KVERBS_TIMEOUT=1200 "$@"
 }
 
 # A device that deceives its drivers. The long form: seeds of the day, too, on the debug kernel.
@@ -46,8 +47,11 @@ uverbs_fuzz()
 		-- kselftest uverbs_fuzz
 }
 
-# churn OPTION: what changes the device, its network card and its users, all at a time, for MINUTES.
+# churn OPTION: what changes the device, its network card and its users, all at a time, for MINUTES;
+# 0: until something fails.
 churn()
 {
-	debugged "$1" --env PATIENCE=300 --env CHURN_SECONDS=$((${MINUTES:-10} * 60)) -- churn
+	local seconds=$((${MINUTES:-10} * 60)) DEBUG_LIMIT
+	DEBUG_LIMIT=$((seconds ? seconds + 14400 : 1 << 30))
+	debugged "$1" --env PATIENCE=300 --env CHURN_SECONDS=$seconds -- churn
 }
