@@ -19,7 +19,7 @@
 #               arm64-kernel.config on top
 #
 # Used by `scripts/vm --kernel`, `--kdir`, `--debug-kernel`, `--kcsan`, `--rt-kernel` and
-# `--arm64=64k`.
+# `--arch arm64-64k`.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 . "$QHCA_TOP/scripts/build/initrd.sh"
@@ -57,6 +57,7 @@ pack()
 	local dir=$1 release
 	release=$(ls "$dir/root/lib/modules")
 	echo "$release" >"$dir/release"
+	rm -f "$dir/initrd"
 	make_initrd "$dir/root" "$release" "$dir/initrd"
 	# Read-only, so there is room for nothing else.
 	rm -f "$dir/modules.ext4"
@@ -231,12 +232,23 @@ make_kernel()
 	touch "$OUT/.complete"
 }
 
+# With what the guest has now, and to the end.
+is_packed() { [ "$(cat "$OUT/packed" 2>/dev/null)" = "$GUEST" ]; }
+
+make_packed()
+{
+	is_packed && return
+	rm -f "$OUT/packed"
+	run_step "initrd, disk of modules" pack "$OUT"
+	echo "$GUEST" >"$OUT/packed"
+}
+
 if [ "$kind" = arm64 ]; then
 	# make_initrd() takes the busybox from there, and must take that of the machine.
 	sysroot=$("$QHCA_TOP/scripts/build/cross.sh" arm64 image)/sysroot
 	buildroot_dir() { echo "$sysroot"; }
 fi
 have "$OUT" || with_lock "kernel-$key" make_kernel
-[ -e "$OUT/modules.ext4" ] || with_lock "kernel-$key" run_step "initrd, disk of modules" pack "$OUT"
+is_packed || with_lock "kernel-$key" make_packed
 cache_trim "kernel-$kind" 1
 echo "$OUT"
