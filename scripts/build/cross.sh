@@ -159,9 +159,12 @@ compile_modules()
 # compile_provider OUT
 compile_provider()
 {
-	[ -e "$TREE/src" ] || "$QHCA_TOP/scripts/build/provider.sh" \
-		--release "$SUITE" --unpack "$TREE"
-	[ -e "$TREE/src/providers/qhca" ] || "$QHCA_TOP/scripts/build/provider.sh" --into "$TREE/src"
+	if [ ! -e "$TREE/unpacked" ]; then
+		rm -rf "$TREE/src"
+		"$QHCA_TOP/scripts/build/provider.sh" --release "$SUITE" --unpack "$TREE"
+		"$QHCA_TOP/scripts/build/provider.sh" --into "$TREE/src"
+		touch "$TREE/unpacked"
+	fi
 	rsync -rc --delete "$stage/provider/" "$TREE/src/providers/qhca/"
 	# shellcheck disable=SC2016 # expands inside
 	in_cross sh -ec '
