@@ -33,6 +33,7 @@ class Hca:
 
     def __init__(self, machine, index=0, pci=None):
         self.m = machine
+        self.flags = 0          # of CONTROL, beside ENABLE
         self.pci = pci or machine.pci(0, SLOT + index)
         self.path = "/machine/peripheral/hca%d" % index
         base = BAR_BASE + index * BAR_STRIDE
@@ -145,7 +146,7 @@ class Hca:
         self.set_reg64("CMD_SQ", self.sq)
         self.set_reg64("CMD_CQ", self.cq)
         self.set_reg("CMD_LOG_SIZE", log_size)
-        self.set_reg("CONTROL", c.CONTROL_ENABLE)
+        self.set_reg("CONTROL", c.CONTROL_ENABLE | self.flags)
 
     def queue(self, opcode, body=b"", mailbox=0):
         """Write one command to the ring; returns its token."""

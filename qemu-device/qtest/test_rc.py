@@ -67,6 +67,30 @@ def test_atomics(qemu):
         equal(hca.m.read(target.addr + 16, 8), bytes(8))
 
 
+def test_atomic_orders(qemu):
+    """words of two machines in either byte order, in memory and in device memory"""
+    with running_two(qemu) as hcas:
+        for orders in ("<>", "><", ">>"):
+            for hca, order in zip(hcas, orders):
+                hca.flags = c.CONTROL_BIG_ENDIAN if order == ">" else 0
+                hca.set_reg("RESET", c.RESET_KEY)
+                hca.start()
+            one, two = (Port(hca, hca.mac, i + 1) for i, hca in enumerate(hcas))
+            a, _ = connected(one, two)
+            result, ram, dm = one.memory(), two.memory(), Mr(two, c.ADDR_DM + PAGE)
+            for target, seen in (ram, ram.addr), (dm, hcas[1].bar[c.BAR_DM] + PAGE):
+                hcas[1].m.write(seen, struct.pack(orders[1] + "Q", 0x1ff))
+                for opcode, value, compare, old, new in (
+                        (c.WR_ATOMIC_FETCH_AND_ADD, 1, 0, 0x1ff, 0x200),
+                        (c.WR_ATOMIC_CMP_AND_SWP, 77, 0x1ff, 0x200, 0x200),
+                        (c.WR_ATOMIC_CMP_AND_SWP, 77, 0x200, 0x200, 77)):
+                    a.post(opcode, result, 8, atomic(target, value, compare))
+                    equal(a.done()[1], c.WC_SUCCESS)
+                    equal((struct.unpack(orders[0] + "Q", hcas[0].m.read(result.addr, 8))[0],
+                           struct.unpack(orders[1] + "Q", hcas[1].m.read(seen, 8))[0]),
+                          (old, new))
+
+
 def test_atomic_write(qemu):
     """ATOMIC WRITE stores its 8 bytes and touches nothing else"""
     with running(qemu) as hca:
