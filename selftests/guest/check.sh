@@ -167,7 +167,7 @@ kverbs_ruled()
 kverbs_back()
 {
 	local reset
-	for reset in /sys/bus/pci/drivers/qhca/0000:*/reset; do
+	for reset in /sys/bus/pci/drivers/qhca/*:*:*/reset; do
 		echo 1 >"$reset"
 	done
 	until_true gid_is_back || result fail kverbs/back "the device does not come back"

@@ -35,7 +35,7 @@ static void function_write(const char *name)
 	char pattern[64];
 	glob_t g;
 
-	snprintf(pattern, sizeof(pattern), "/sys/bus/pci/drivers/qhca/0000:*/%s", name);
+	snprintf(pattern, sizeof(pattern), "/sys/bus/pci/drivers/qhca/*:*:*/%s", name);
 	if (glob(pattern, 0, NULL, &g))
 		test_skip("no PCI function is bound to the driver");
 	CHECK_ERR(write_file(g.gl_pathv[0], "1"), 0);
