@@ -33,11 +33,12 @@ churn_goes_on()
 
 churn()
 {
-	local end=$((SECONDS + CHURN_SECONDS)) n=0 failed=$FAIL
+	local end n=0 failed=$FAIL
 	# shellcheck disable=SC2034 # life_ways() reads them
 	local LIFE_CYCLES=1 LIFE_STORM_SECONDS=$CHURN_STORM
 	life_prepare || return 0
 	churn_programs && expect churn/before life_works || return
+	end=$((SECONDS + CHURN_SECONDS))
 	while churn_goes_on; do
 		n=$((n + 1))
 		EXPECT_LINES=40 expect "churn/$n: queues of the network card" churn_queues
