@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of check/debug.sh and guest/churn.sh: the churn takes as long as it is asked for, and does
-something in that time."""
+"""Tests of check/debug.sh, guest/churn.sh and guest/eth-storm.sh: the churn takes as long as it is
+asked for, does something in that time, and is judged by what is left."""
 
 import os
 import subprocess
@@ -75,6 +75,36 @@ class Guest(unittest.TestCase):
         """A program that is not there would fail all the time, as one may."""
         self.assertEqual(self.churn('3', missing='dm'),
                          (['not ok churn/before # no program dm'], '0 passed, 1 failed, 0 skipped'))
+
+
+class Storm(unittest.TestCase):
+    def script(self, functions, command):
+        return bash(f'{functions}\n. "$TOP/selftests/guest/result.sh"\n'
+                    '. "$TOP/selftests/guest/eth-queues.sh"\n'
+                    f'. "$TOP/selftests/guest/eth-storm.sh"\n{command}', LOGS='/tmp')
+
+    def test_complaints(self):
+        """Those since the mark; of a log that has forgotten it, all."""
+        old, mark, new = 'qhca 0: device failed: x', 'storm 1.5', 'qhca 0: restart failed'
+        for log, count in (([old, mark], 0), ([old, mark, new, 'other', new], 2),
+                           ([mark], 0), ([old, new], 2), ([old, 'storm 115', mark, new], 1)):
+            lines = ' '.join(f"'{line}'" for line in log)
+            self.assertEqual(self.script(f"dmesg() {{ printf '%s\\n' {lines}; }}",
+                                         f"storm_complaints '{mark}'"), [str(count)])
+
+    def test_settings(self):
+        """Whatever is refused does not pass for what it was like before."""
+        shown = {'-l': 'Combined: 4\nCombined: {0}',
+                 '-c': 'Adaptive RX: {1}  TX: off\nrx-usecs: {2}',
+                 '-g': 'RX: 4096\nTX: 4096\nRX: {3}\nRX Mini: n/a\nTX: {4}\nTX push: 1'}
+        good = ['4', 'off', '0', '1024', '512']
+        for which, wrong in (None, ''), (0, '2'), (1, 'on'), (2, '7'), (3, '64'), (4, '64'):
+            now = [wrong if number == which else value for number, value in enumerate(good)]
+            cases = ' '.join(f"{option}) echo '{text.format(*now)}' ;;"
+                             for option, text in shown.items())
+            said = self.script(f'ethtool() {{ case $1 in {cases} esac; }}\n'
+                               'QHCA_IF=x', 'storm_restored >/dev/null; echo $?')
+            self.assertEqual(said, ['0' if which is None else '1'], now)
 
 
 if __name__ == '__main__':

@@ -108,6 +108,16 @@ storm_over()
 	return $rc
 }
 
+# Channels, ring sizes and delays are what storm_end() sets, whatever has been refused.
+storm_restored()
+{
+	local now
+	now="$(channels) $(ethtool -g "$QHCA_IF" | awk '/^[RT]X:/ { n[$1] = $2 }
+		END { print n["RX:"], n["TX:"] }') $(ethtool -c "$QHCA_IF" |
+		awk '/^Adaptive/ && /: on/ { print } /^rx-usecs:/ { print $2 }')"
+	same settings "$now" "$(max_channels) 1024 512 0"
+}
+
 # What it was like before.
 storm_end()
 {
@@ -129,6 +139,7 @@ storm_end()
 	ethtool -L "$QHCA_IF" combined "$(max_channels)" 2>/dev/null || true
 	ethtool -G "$QHCA_IF" rx 1024 tx 512 2>/dev/null || true
 	ethtool -C "$QHCA_IF" adaptive-rx off adaptive-tx off rx-usecs 0 2>/dev/null || true
+	storm_restored || return 1
 	no_rss && return
 	ethtool -N "$QHCA_IF" rx-flow-hash tcp4 sdfn && ethtool -N "$QHCA_IF" rx-flow-hash udp4 sdfn &&
 		ethtool -N "$QHCA_IF" rx-flow-hash tcp6 sdfn
