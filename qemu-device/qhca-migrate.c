@@ -21,10 +21,6 @@
 
 #define QHCA_STATE_GUESS (1 * MiB)
 #define QHCA_STATE_MAX (4 * GiB)
-#define QHCA_DM_END UINT32_MAX
-
-/* Version of the section that no longer contains device memory. */
-#define QHCA_STATE_DM_IS_RAM 2
 
 /* Work that does not follow from the rest of the state. */
 #define QHCA_TODO_SAVED (QHCA_TODO_RUN | QHCA_TODO_FATAL)
@@ -120,11 +116,6 @@ static const VMStateInfo qhca_engine_info = {
 };
 
 /* Device memory migrates as RAM. A wrong size is reported before that fails. */
-static bool qhca_dm_is_ram(void *opaque, int version_id)
-{
-    return version_id >= QHCA_STATE_DM_IS_RAM;
-}
-
 static int qhca_put_dm_size(QEMUFile *f, void *pv, size_t size,
                             const VMStateField *field, JSONWriter *vmdesc)
 {
@@ -154,43 +145,6 @@ static const VMStateInfo qhca_dm_size_info = {
     .put = qhca_put_dm_size,
 };
 
-/* Before: its size, and pages that are not all zeroes, with their numbers. */
-static bool qhca_dm_is_here(void *opaque, int version_id)
-{
-    return !qhca_dm_is_ram(opaque, version_id);
-}
-
-static int qhca_get_dm(QEMUFile *f, void *pv, size_t size,
-                       const VMStateField *field)
-{
-    QHCAState *s = pv;
-    uint8_t *ram = s->props.dm_size ? memory_region_get_ram_ptr(&s->dm) : NULL;
-    int ret = qhca_get_dm_size(f, pv, size, field);
-    uint32_t i;
-
-    if (ret) {
-        return ret;
-    }
-    if (ram) {
-        memset(ram, 0, s->props.dm_size);
-        memory_region_set_dirty(&s->dm, 0, s->props.dm_size);
-    }
-    while ((i = qemu_get_be32(f)) != QHCA_DM_END) {
-        if (i >= s->props.dm_size / QHCA_PAGE_SIZE ||
-            qemu_get_buffer(f, ram + (size_t)i * QHCA_PAGE_SIZE,
-                            QHCA_PAGE_SIZE) != QHCA_PAGE_SIZE) {
-            error_report("%s: device memory: page %u is missing", s->id, i);
-            return -EINVAL;
-        }
-    }
-    return 0;
-}
-
-static const VMStateInfo qhca_dm_info = {
-    .name = "qhca device memory",
-    .get = qhca_get_dm,
-};
-
 static int qhca_pre_save(void *opaque)
 {
     QHCAState *s = opaque;
@@ -213,28 +167,26 @@ static int qhca_post_load(void *opaque, int version_id)
     return 0;
 }
 
-/* A field that QEMU does not look into, present if @_exists() says so. */
-#define QHCA_WHOLE(_name, _info, _exists) { \
+/* A field that QEMU does not look into. */
+#define QHCA_WHOLE(_name, _info) { \
     .name = _name, \
     .info = &(_info), \
     .flags = VMS_SINGLE, \
-    .field_exists = _exists, \
 }
 
 const VMStateDescription qhca_dev_vmstate = {
     .name = TYPE_QHCA,
-    .version_id = QHCA_STATE_DM_IS_RAM,
+    .version_id = 1,
     .minimum_version_id = 1,
     .pre_save = qhca_pre_save,
     .post_load = qhca_post_load,
     .fields = (const VMStateField[]) {
-        QHCA_WHOLE("dm-size", qhca_dm_size_info, qhca_dm_is_ram),
+        QHCA_WHOLE("dm-size", qhca_dm_size_info),
         VMSTATE_PCI_DEVICE(parent_obj, QHCAState),
         VMSTATE_STRUCT(parent_obj.exp.aer_log, QHCAState, 0,
                        vmstate_pcie_aer_log, PCIEAERLog),
         VMSTATE_MSIX(parent_obj, QHCAState),
-        QHCA_WHOLE("dm", qhca_dm_info, qhca_dm_is_here),
-        QHCA_WHOLE("engine", qhca_engine_info, NULL),
+        QHCA_WHOLE("engine", qhca_engine_info),
         VMSTATE_UINT64(irqs, QHCAState),
         VMSTATE_UINT32(saved_todo, QHCAState),
         VMSTATE_END_OF_LIST()

@@ -16,7 +16,7 @@ from test_life import ROOT_PORT, SLOT_OFF, check_unplugged, plug, root_port
 from test_migrate import ended, goes_on, loaded, save
 
 KIB, MIB = 1 << 10, 1 << 20
-DM_IS_RAM = 2                   # version of the section
+VERSION = 1                     # of the section
 LONGEST = (4 << 30) - 1         # the longest state that is not refused for its length
 
 
@@ -33,7 +33,7 @@ class Section:
         with open(path, "rb") as file:
             self.data = file.read()
         name = b"0000:00:%02x.0/qhca" % SLOT
-        at = self.data.index(name + struct.pack(">II", 0, DM_IS_RAM))
+        at = self.data.index(name + struct.pack(">II", 0, VERSION))
         self.version = at + len(name) + 4       # 8 bytes with the size of device memory follow
         self.engine = self.data.index(b"qhca", self.version)
         self.len = struct.unpack_from(">Q", self.data, self.engine - 8)[0]
@@ -44,14 +44,6 @@ class Section:
         """Write a section to the file with @engine between PCI's state and the engine's."""
         with open(self.path, "wb") as file:
             file.write(self.data[:self.engine - 8] + engine + self.data[self.engine:])
-
-    def put_first(self, size, pages):
-        """Write a section of the first version to the file."""
-        start = self.version + 4
-        with open(self.path, "wb") as file:
-            file.write(self.data[:self.version] + struct.pack(">I", 1) +
-                       self.data[start + 8:self.engine - 8] + struct.pack(">Q", size) +
-                       pages + self.data[self.engine - 8:])
 
 
 def refused(qemu, path, reason, props=""):
@@ -142,26 +134,6 @@ def test_downtime(qemu):
                 save(hca.m, path)
                 sizes.add(Section(path).size)
     equal(len(sizes), 1)
-
-
-def test_first_version(qemu):
-    """a state of the first version, with device memory in the device's section"""
-    with mapped(qemu) as hca, tempfile.TemporaryDirectory() as folder:
-        hca.m.write(hca.bar[c.BAR_DM], noise(4 * PAGE))
-        path = os.path.join(folder, "state")
-        save(hca.m, path)
-        saved = Section(path)
-        page = struct.pack(">I", 2) + noise(PAGE, 2)
-        saved.put_first(MIB, page + struct.pack(">I", 0xffffffff))
-        with loaded(qemu, path) as (machine, status):
-            equal(status, "completed")
-            goes_on(hca, machine)
-            equal(hca.m.read(hca.bar[c.BAR_DM], 4 * PAGE),
-                  bytes(2 * PAGE) + noise(PAGE, 2) + bytes(PAGE))
-        for size, reason in ((MIB, "page 256 is missing"),
-                             (2 * MIB, "'dm-size' is 2097152, here 1048576")):
-            saved.put_first(size, page + struct.pack(">I", MIB // PAGE))
-            refused(qemu, path, reason)
 
 
 def test_size(qemu):

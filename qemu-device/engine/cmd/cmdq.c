@@ -312,8 +312,7 @@ void vhca_cmdq_walk(struct vhca_snap *s, uint8_t state)
     uint32_t num;
 
     vhca_snap_fields(s, cmdq_fields, q);
-    q->rung = s->version < 3 ? q->pi :
-              vhca_snap_u32(s, "rung", q->rung, UINT32_MAX);
+    q->rung = vhca_snap_u32(s, "rung", q->rung, UINT32_MAX);
     num = q->rung - q->ci;
     if (state == QHCA_STATE_RUNNING) {
         vhca_snap_check(s, rings_ok(q), "command rings");

@@ -105,7 +105,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 
 static const struct vhca_room device_room = {
     .init = init, .reset = reset, .fini = vhca_shadow_fini,
-    .holdings = holdings, .section = "device", .version = 4,
+    .holdings = holdings, .section = "device", .version = 1,
     .walk = vhca_device_walk,
 };
 

@@ -168,10 +168,7 @@ void vhca_run_walk(struct vhca_snap *s)
 {
     struct vhca_device *d = s->e->device;
 
-    /* Version 1 had a source that is gone, behind LOOP, but not SHADOW. */
-    d->source = vhca_snap_u32(s, "source", d->source,
-                              s->version == 2 ? SHADOW - 1 : SHADOW);
-    d->source -= s->version == 1 && d->source > LOOP;
+    d->source = vhca_snap_u32(s, "source", d->source, SHADOW);
     vhca_snap_pace(s, &s->e->slice);
     vhca_snap_pace(s, &s->e->share);
 }

@@ -11,7 +11,7 @@
 #include "device.h"
 
 #define MAGIC       0x61636871u     /* "qhca" */
-#define FORMAT      5u              /* of the header */
+#define FORMAT      1u              /* of the header */
 #define OLDEST      1u              /* version of anything that can be loaded */
 #define CRC_AT      8u              /* covers what follows it */
 #define NAME_LEN    12u
@@ -23,27 +23,23 @@ static void walk_config(struct vhca_snap *s)
     const struct {
         const char *name;
         uint64_t value;
-        uint32_t since;             /* format of the header */
-        uint64_t before;            /* the value of older devices */
     } same[] = {
-        { "vectors", cfg->num_vectors, 1, 0 }, { "uars", cfg->num_uars, 1, 0 },
-        { "max-qp", cfg->max_qp, 1, 0 }, { "mw2a", cfg->mw_2a, 1, 0 },
+        { "vectors", cfg->num_vectors }, { "uars", cfg->num_uars },
+        { "max-qp", cfg->max_qp }, { "mw2a", cfg->mw_2a },
         { "mac", (uint64_t)cfg->mac[0] << 40 | (uint64_t)cfg->mac[1] << 32 |
                  (uint64_t)cfg->mac[2] << 24 | (uint64_t)cfg->mac[3] << 16 |
-                 (uint64_t)cfg->mac[4] << 8 | cfg->mac[5], 1, 0 },
-        { "guest-faults", cfg->guest_faults, 2, cfg->guest_faults },
-        { "db-stride", UINT64_C(1) << cfg->log_db_stride, 3, QHCA_PAGE_SIZE },
-        { "shadow-doorbells", cfg->shadow, 4, cfg->shadow },
-        { "eth-queues", cfg->eth_queues, 5, cfg->eth_queues },
+                 (uint64_t)cfg->mac[4] << 8 | cfg->mac[5] },
+        { "guest-faults", cfg->guest_faults },
+        { "db-stride", UINT64_C(1) << cfg->log_db_stride },
+        { "shadow-doorbells", cfg->shadow },
+        { "eth-queues", cfg->eth_queues },
     };
 
     s->section = "properties";
     for (unsigned i = 0; i < ARRAY_SIZE(same); i++) {
-        uint64_t v = same[i].before;
+        uint64_t v = vhca_snap_num(s, same[i].name, same[i].value, 8,
+                                   UINT64_MAX);
 
-        if (same[i].since <= s->version) {
-            v = vhca_snap_num(s, same[i].name, same[i].value, 8, UINT64_MAX);
-        }
         if (!s->bad && v != same[i].value) {
             vhca_snap_refuse(s, same[i].name, "is 0x%llx, here 0x%llx",
                              (unsigned long long)v,

@@ -131,31 +131,10 @@ static void walk_events(struct vhca_snap *s)
 static const struct vhca_snap_field device_fields[] = {
     QHCA_SNAP_ANY(struct vhca_device, clock_hi),
     QHCA_SNAP_FLAG(struct vhca_device, timers_due),
-    { 0 }
-};
-static const struct vhca_snap_field link_fields[] = {
     QHCA_SNAP_FLAG(struct vhca_device, link_wanted),
     { 0 }
 };
 QHCA_SNAP_KNOWS(struct vhca_device, 12);
-
-/* Version 1 had calls that came while another was being served. */
-static void skip_flags(struct vhca_snap *s, unsigned n)
-{
-    while (s->version == 1 && n-- > 0) {
-        vhca_snap_num(s, "late call", 0, 1, 1);
-    }
-}
-
-static void skip_frames(struct vhca_snap *s)
-{
-    struct vhca_fifo late = { 0 };
-
-    if (s->version == 1) {
-        vhca_snap_fifo(s, "late", &late, 0);
-        vhca_fifo_free(&late);
-    }
-}
 
 static void walk_state(struct vhca_snap *s)
 {
@@ -164,9 +143,7 @@ static void walk_state(struct vhca_snap *s)
                                            QHCA_STATE_FATAL);
     uint8_t fatal = (uint8_t)vhca_snap_num(s, "fatal", e->fatal, 1,
                                            QHCA_FATAL_INJECTED);
-
-    bool big = s->version >= 4 &&
-               vhca_snap_num(s, "big-endian", e->big_endian, 1, true);
+    bool big = vhca_snap_num(s, "big-endian", e->big_endian, 1, true);
 
     vhca_snap_check(s, !fatal == (state != QHCA_STATE_FATAL), "fatal");
     vhca_snap_check(s, state != QHCA_STATE_RESET ||
@@ -188,16 +165,10 @@ void vhca_device_walk(struct vhca_snap *s)
     struct vhca_device *d = s->e->device;
 
     vhca_snap_fields(s, device_fields, d);
-    skip_flags(s, 1);
-    vhca_snap_fields(s, link_fields, d);
-    skip_flags(s, 2);
     vhca_run_walk(s);
-    skip_frames(s);
     walk_events(s);
     vhca_snap_timers(s, timers, ARRAY_SIZE(timers));
     vhca_qps_check_timers(s);
-    if (s->version >= 3) {
-        vhca_shadow_walk(s);
-    }
+    vhca_shadow_walk(s);
     walk_state(s);
 }

@@ -139,5 +139,5 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 
 const struct vhca_room vhca_eth_room = {
     .reset = reset, .holdings = holdings,
-    .section = "eth", .version = 4, .walk = vhca_eth_walk,
+    .section = "eth", .version = 1, .walk = vhca_eth_walk,
 };

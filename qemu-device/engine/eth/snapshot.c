@@ -12,7 +12,7 @@ static const struct vhca_snap_field ethq_fields[] = {
     QHCA_SNAP_MAX(struct vhca_ethq, log_size, QHCA_ETHQ_LOG_MAX),
     QHCA_SNAP_ANY(struct vhca_ethq, pi),
     QHCA_SNAP_ANY(struct vhca_ethq, ci),
-    QHCA_SNAP_SINCE(3, struct vhca_ethq, frags, QHCA_ETH_MAX_FRAGS),
+    QHCA_SNAP_MAX(struct vhca_ethq, frags, QHCA_ETH_MAX_FRAGS),
     { 0 }
 };
 QHCA_SNAP_KNOWS(struct vhca_ethq, 48);
@@ -38,9 +38,6 @@ static void walk_queue(struct vhca_snap *s, struct vhca_ethq *q)
     uint32_t cqn;
 
     vhca_snap_fields(s, ethq_fields, next);
-    if (s->version < 3) {
-        next->frags = 1;
-    }
     cqn = vhca_snap_obj(s, "cqn", s->load ? 0 : q->cq->cqn);
     next->cq = vhca_cq_get(s->e, cqn);
     if (vhca_snap_check(s, queue_ok(s->e, next, cqn), "cqn or pi")) {
@@ -149,14 +146,12 @@ static void walk_rss(struct vhca_snap *s, unsigned n)
 }
 QHCA_SNAP_KNOWS(struct vhca_rss, 172);
 
-/* Version 1 had one queue of each direction. */
 void vhca_eth_walk(struct vhca_snap *s)
 {
-    unsigned pairs = s->version == 1 ? 1 : QHCA_MAX_ETH_PAIRS;
     struct vhca_eth *eth = s->e->eth;
 
     s->kind = "Ethernet queue";
-    for (s->number = 1; s->number <= 2 * pairs && !s->bad; s->number++) {
+    for (s->number = 1; s->number <= QHCA_MAX_ETHQ && !s->bad; s->number++) {
         struct vhca_ethq *q = &eth->queue[s->number - 1];
 
         if (vhca_snap_num(s, "used", q->used, 1, 1)) {
@@ -164,18 +159,15 @@ void vhca_eth_walk(struct vhca_snap *s)
         }
     }
     s->kind = NULL;
-    for (unsigned i = 0; i < pairs && !s->bad; i++) {
+    for (unsigned i = 0; i < QHCA_MAX_ETH_PAIRS && !s->bad; i++) {
         walk_gather(s, i);
         if (s->load) {
             vhca_eth_tx_wake(s->e, vhca_ethq_at(s->e, i, QHCA_ETH_TX));
         }
     }
-    if (s->version > 1) {
-        eth->tx_next = vhca_snap_u32(s, "tx_next", eth->tx_next,
-                                     QHCA_MAX_ETH_PAIRS - 1);
-        walk_rss(s, 0);
-    }
-    for (unsigned i = 1; s->version > 3 && i <= QHCA_RSS_CONTEXTS; i++) {
+    eth->tx_next = vhca_snap_u32(s, "tx_next", eth->tx_next,
+                                 QHCA_MAX_ETH_PAIRS - 1);
+    for (unsigned i = 0; i <= QHCA_RSS_CONTEXTS; i++) {
         walk_rss(s, i);
     }
 }

@@ -39,5 +39,5 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 
 const struct vhca_room vhca_events_room = {
     .init = init, .reset = reset, .fini = fini, .holdings = holdings,
-    .section = "queues", .version = 2, .walk = vhca_events_walk,
+    .section = "queues", .version = 1, .walk = vhca_events_walk,
 };

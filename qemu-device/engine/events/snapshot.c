@@ -81,7 +81,7 @@ static const struct vhca_snap_field cq_fields[] = {
     QHCA_SNAP_FLAG(struct vhca_cq, owner_told),
     QHCA_SNAP_ANY(struct vhca_cq, qps_told),
     QHCA_SNAP_ANY(struct vhca_cq, srqs_told),
-    QHCA_SNAP_SINCE(2, struct vhca_cq, dbrec, 1),
+    QHCA_SNAP_FLAG(struct vhca_cq, dbrec),
     { 0 }
 };
 QHCA_SNAP_KNOWS(struct vhca_cq, 184);

@@ -65,5 +65,5 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 
 const struct vhca_room vhca_memory_room = {
     .init = init, .reset = reset, .fini = fini, .holdings = holdings,
-    .section = "memory", .version = 2, .walk = vhca_memory_walk,
+    .section = "memory", .version = 1, .walk = vhca_memory_walk,
 };

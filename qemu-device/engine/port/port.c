@@ -333,5 +333,5 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 
 const struct vhca_room vhca_port_room = {
     .init = init, .reset = reset, .fini = fini, .holdings = holdings,
-    .section = "port", .version = 2, .walk = vhca_port_walk,
+    .section = "port", .version = 1, .walk = vhca_port_walk,
 };

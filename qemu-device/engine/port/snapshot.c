@@ -94,15 +94,12 @@ static void walk_mcast(struct vhca_snap *s, struct vhca_port *p)
 
 /*
  * Not a setting, which stays that of this device: the driver may have to be
- * told, see qhca_engine_set_bandwidth(). Devices that saved no speed had no
- * event either.
+ * told, see qhca_engine_set_bandwidth().
  */
 static void walk_speed(struct vhca_snap *s, struct vhca_port *p)
 {
-    if (s->version >= 2) {
-        p->told = vhca_snap_u32(s, "speed", p->told, QHCA_PORT_SPEED);
-        vhca_snap_check(s, s->bad || p->told, "speed");
-    }
+    p->told = vhca_snap_u32(s, "speed", p->told, QHCA_PORT_SPEED);
+    vhca_snap_check(s, s->bad || p->told, "speed");
 }
 
 static void count_late(struct vhca_snap *s, struct vhca_port *p)

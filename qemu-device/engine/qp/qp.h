@@ -258,25 +258,6 @@ void vhca_cntset_bind(struct vhca_qp *qp, struct vhca_cntset *set);
 
 /* ---- snapshot.c ---- */
 
-/* Version of the section of QPs that introduced page faults. */
-#define QHCA_SNAP_ODP   2u
-/* The one that introduced flow rules. */
-#define QHCA_SNAP_FLOWS 3u
-/* The one that introduced rates. */
-#define QHCA_SNAP_RATES 4u
-/* The one that introduced repeats of page faults. */
-#define QHCA_SNAP_REPEATS 5u
-/* The one that introduced rules of the Ethernet queues. */
-#define QHCA_SNAP_NTUPLE 6u
-/* The one that introduced the counts of flow rules. */
-#define QHCA_SNAP_FLOW_COUNTS 7u
-/* The one that introduced pauses. */
-#define QHCA_SNAP_PAUSE 8u
-/* The one that introduced responses to earlier requests. */
-#define QHCA_SNAP_STALE 9u
-/* The one that introduced frames that are being delivered. */
-#define QHCA_SNAP_DELIVERY 10u
-
 /*
  * Walk over a queue; the caller checks its parameters. On load @wq is empty
  * before, and the caller has to release its memory.

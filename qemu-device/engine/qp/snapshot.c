@@ -137,7 +137,7 @@ void vhca_lines_walk(struct vhca_snap *s)
 {
     walk_lines(s, "ready", &s->e->qps->ready, &ready_ref);
     walk_lines(s, "tx_wait", &s->e->qps->tx_wait, &tx_wait_ref);
-    if (s->version >= QHCA_SNAP_PAUSE && !s->bad) {
+    if (!s->bad) {
         walk_pause(s, &s->e->port->pause);
     }
 }

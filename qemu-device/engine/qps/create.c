@@ -385,6 +385,6 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 
 const struct vhca_room vhca_qps_room = {
     .reset = reset, .holdings = holdings,
-    .section = "transport", .version = QHCA_SNAP_DELIVERY,
+    .section = "transport", .version = 1,
     .walk = vhca_qps_walk,
 };

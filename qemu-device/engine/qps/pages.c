@@ -73,8 +73,7 @@ static const struct vhca_snap_field fault_fields[] = {
     QHCA_SNAP_ANY(struct vhca_page_fault, at),
     QHCA_SNAP_ANY(struct vhca_page_fault, why),
     QHCA_SNAP_FLAG(struct vhca_page_fault, open),
-    QHCA_SNAP_SINCE(QHCA_SNAP_REPEATS, struct vhca_page_fault, repeats,
-                    QHCA_PAGE_REPEATS),
+    QHCA_SNAP_MAX(struct vhca_page_fault, repeats, QHCA_PAGE_REPEATS),
     { 0 }
 };
 QHCA_SNAP_KNOWS(struct vhca_page_fault, 48);
@@ -98,9 +97,6 @@ void vhca_page_faults_walk(struct vhca_snap *s, struct vhca_qp *qp)
     for (unsigned i = 0; i < QHCA_PAGE_KINDS && !s->bad; i++) {
         struct vhca_page_fault *f = &qp->fault[i];
 
-        if (s->version < QHCA_SNAP_ODP) {
-            return;
-        }
         vhca_snap_fields(s, fault_fields, f);
         f->told = vhca_snap_time(s, "told", f->told);
         vhca_snap_check(s, !f->open || (f->miss.len && why_ok(i, f->why)),

@@ -134,7 +134,7 @@ static void walk_parts(struct vhca_snap *s, struct vhca_qp *qp)
     if (!s->bad) {
         vhca_page_faults_walk(s, qp);
     }
-    if (!s->bad && s->version >= QHCA_SNAP_RATES) {
+    if (!s->bad) {
         vhca_gate_walk(s, &qp->gate);
         vhca_snap_check(s, !qp->gate.cnp_owed || may_notify(qp), "cnp_owed");
     }
@@ -298,17 +298,11 @@ static void check_counts(struct vhca_snap *s)
 void vhca_qps_walk(struct vhca_snap *s)
 {
     vhca_snap_table(s, &s->e->qps->table, &qp_kind);
-    if (s->version >= QHCA_SNAP_RATES) {
-        vhca_congestion_walk(s);
-    }
+    vhca_congestion_walk(s);
     if (!s->bad) {
         walk_groups(s);
-        if (s->version >= QHCA_SNAP_FLOWS) {
-            vhca_raw_walk(s);
-        }
-        if (s->version >= QHCA_SNAP_DELIVERY) {
-            vhca_delivery_walk(s, may_get);
-        }
+        vhca_raw_walk(s);
+        vhca_delivery_walk(s, may_get);
         walk_windows(s);
         vhca_lines_walk(s);
         check_counts(s);

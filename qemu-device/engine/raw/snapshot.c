@@ -58,10 +58,8 @@ static void walk_flow(struct vhca_snap *s, void *obj)
         s->load) {
         vhca_snap_check(s, vhca_flow_find(s->e, f, &r) == QHCA_OK, "rule");
     }
-    if (s->version >= QHCA_SNAP_FLOW_COUNTS) {
-        f->frames = vhca_snap_num(s, "frames", f->frames, 8, UINT64_MAX);
-        f->bytes = vhca_snap_num(s, "bytes", f->bytes, 8, UINT64_MAX);
-    }
+    f->frames = vhca_snap_num(s, "frames", f->frames, 8, UINT64_MAX);
+    f->bytes = vhca_snap_num(s, "bytes", f->bytes, 8, UINT64_MAX);
 }
 
 static void enlist_flow(struct qhca_engine *e, void *obj, uint32_t number)

@@ -19,12 +19,11 @@ static const struct vhca_snap_field req_fields[] = {
     QHCA_SNAP_MAX(struct vhca_requester, retries, 7),
     QHCA_SNAP_MAX(struct vhca_requester, rnr_retries, 7),
     QHCA_SNAP_FLAG(struct vhca_requester, rewound),
-    QHCA_SNAP_SINCE(QHCA_SNAP_STALE, struct vhca_requester, stale_from,
-                    PSN_MASK),
-    QHCA_SNAP_SINCE(QHCA_SNAP_STALE, struct vhca_requester, stale_to, PSN_MASK),
+    QHCA_SNAP_MAX(struct vhca_requester, stale_from, PSN_MASK),
+    QHCA_SNAP_MAX(struct vhca_requester, stale_to, PSN_MASK),
     QHCA_SNAP_MAX(struct vhca_requester, graces, QHCA_MAX_GRACES),
     QHCA_SNAP_FLAG(struct vhca_requester, rnr_wait),
-    QHCA_SNAP_SINCE(QHCA_SNAP_ODP, struct vhca_requester, page_wait, 1),
+    QHCA_SNAP_FLAG(struct vhca_requester, page_wait),
     QHCA_SNAP_FLAG(struct vhca_requester, stopped),
     QHCA_SNAP_FLAG(struct vhca_requester, flushing),
     QHCA_SNAP_ANY(struct vhca_requester, flush_to),
@@ -57,7 +56,7 @@ static const struct vhca_snap_field swr_fields[] = {
     QHCA_SNAP_ANY(struct vhca_swr, flags),
     QHCA_SNAP_MAX(struct vhca_swr, fail, QHCA_WC_GENERAL_ERR),
     QHCA_SNAP_FLAG(struct vhca_swr, executed),
-    QHCA_SNAP_SINCE(QHCA_SNAP_ODP, struct vhca_swr, paged, 1),
+    QHCA_SNAP_FLAG(struct vhca_swr, paged),
     { 0 }
 };
 QHCA_SNAP_KNOWS(struct vhca_swr, 656);

@@ -19,8 +19,8 @@ static const struct vhca_snap_field rsp_fields[] = {
     QHCA_SNAP_ANY(struct vhca_responder, dma_len),
     QHCA_SNAP_MAX(struct vhca_responder, res_last, QHCA_MAX_RD_ATOMIC - 1),
     QHCA_SNAP_MAX(struct vhca_responder, rd_pending, QHCA_MAX_RD_ATOMIC),
-    QHCA_SNAP_SINCE(QHCA_SNAP_ODP, struct vhca_responder, page_wait, 1),
-    QHCA_SNAP_SINCE(QHCA_SNAP_ODP, struct vhca_responder, page_denied, 1),
+    QHCA_SNAP_FLAG(struct vhca_responder, page_wait),
+    QHCA_SNAP_FLAG(struct vhca_responder, page_denied),
     { 0 }
 };
 QHCA_SNAP_KNOWS(struct vhca_responder, 4456);
