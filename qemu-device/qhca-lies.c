@@ -107,7 +107,6 @@ static const QHCALie qhca_lies[] = {
       offsetof(struct qhca_device_attr, max_msg_size),
       offsetof(struct qhca_device_attr, null_lkey) -
       offsetof(struct qhca_device_attr, max_msg_size), LIE_ONES, 0 },
-    MBOX("limits-no-caps", struct qhca_device_attr, caps, SET, 0),
     MBOX("port-mtu", struct qhca_port_attr, max_mtu, SET, 0),
     MBOX("qp-state", struct qhca_qpc, attr.state, SET, 3),
 
@@ -132,8 +131,6 @@ static const QHCALie qhca_lies[] = {
 
     CMD("cc-refused", SET_CONGESTION, status, SET, QHCA_ERR_PARAM),
 
-    MBOX("flow-no-replace", struct qhca_device_attr, caps, XOR,
-         QHCA_CAP_FLOW_REPLACE),
     CMD("flow-number", CREATE_FLOW, obj, SET, 0),
     CMD("flow-kept", DESTROY_FLOW, status, SET, QHCA_ERR_BUSY),
     CMD("spread-number", CREATE_SPREAD, obj, SET, 1 << 24),

@@ -107,7 +107,7 @@ struct qhca_cmd_create_ethq {	/* QHCA_CMD_CREATE_ETHQ */
 	__u8	log_size;
 	__u8	dir;		/* enum qhca_eth_dir */
 	__u8	flags;		/* QHCA_ETHQ_* */
-	__u8	index;		/* among the queues of that direction; 0 without QHCA_CAP_RSS */
+	__u8	index;		/* among the queues of that direction */
 	__le32	pi;		/* initial producer index: number of WQEs already in the ring */
 	__u8	frags;		/* with QHCA_ETHQ_SCATTER: so many WQEs have room for any frame */
 	__u8	rsvd2[3];
@@ -115,7 +115,7 @@ struct qhca_cmd_create_ethq {	/* QHCA_CMD_CREATE_ETHQ */
 QHCA_ASSERT_SIZE(struct qhca_cmd_create_ethq, 32);
 
 #define QHCA_ETHQ_REPLACE	0x01	/* first destroy that queue, if it exists */
-#define QHCA_ETHQ_SCATTER	0x02	/* RX: spread a frame; needs QHCA_CAP_ETH_SCATTER */
+#define QHCA_ETHQ_SCATTER	0x02	/* RX: spread a frame */
 
 enum qhca_eth_dir {
 	QHCA_ETH_TX = 0,
@@ -125,7 +125,7 @@ enum qhca_eth_dir {
 /* Spread received frames over the receive queues. Replaces what was set before. */
 struct qhca_cmd_set_rss {	/* QHCA_CMD_SET_RSS */
 	__le32	types;		/* QHCA_RSS_*; 0: none, whatever the mailbox has */
-	__le32	context;	/* 0, or, with QHCA_CAP_NTUPLE, one for the frames of rules */
+	__le32	context;	/* 0, or one for the frames of rules */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_set_rss, 8);
 
@@ -323,37 +323,10 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_TSO_MIN		16384	/* max_tso, if not 0 */
 #define QHCA_DM_SIZE_MAX	(1u << 30)	/* QHCA_BAR_DM */
 
-#define QHCA_CAP_RC		0x01ull
-#define QHCA_CAP_UC		0x02ull
-#define QHCA_CAP_UD		0x04ull
-#define QHCA_CAP_ATOMIC		0x08ull	/* atomic among the device's QPs */
-#define QHCA_CAP_RESIZE_CQ	0x10ull
-#define QHCA_CAP_REREG_MR	0x20ull
-#define QHCA_CAP_MEM_MGT	0x40ull	/* FAST regions, REG_MR, invalidation */
-#define QHCA_CAP_MW		0x80ull	/* windows of type 1, and of one of: */
-#define QHCA_CAP_MW_2A		0x100ull
-#define QHCA_CAP_MW_2B		0x200ull
-#define QHCA_CAP_SRQ		0x400ull
-#define QHCA_CAP_RESIZE_SRQ	0x800ull
-#define QHCA_CAP_MODIFY_CQ	0x1000ull
-#define QHCA_CAP_XRC		0x2000ull
-#define QHCA_CAP_FLUSH_GLOBAL	0x4000ull	/* FLUSH, for visibility */
-#define QHCA_CAP_ATOMIC_WRITE	0x8000ull
-#define QHCA_CAP_MASKED_ATOMIC	0x10000ull	/* with peers of this kind: opcodes of our own */
-#define QHCA_CAP_FAULTS		0x20000ull	/* the guest may set fault rules */
-#define QHCA_CAP_READ_INV	0x40000ull	/* RDMA_READ_WITH_INV */
-#define QHCA_CAP_SHADOW		0x80000ull	/* doorbells in memory: CREATE_SHADOW */
-#define QHCA_CAP_RSS		0x100000ull	/* several Ethernet queues each way, SET_RSS */
-#define QHCA_CAP_ODP		0x200000ull	/* regions of type ODP, and page faults */
-#define QHCA_CAP_NO_OWN_MCAST	0x400000ull	/* QHCA_QP_FLAG_NO_OWN_MCAST */
-#define QHCA_CAP_SG_GAPS	0x800000ull	/* REG_MR with a list of pieces */
-#define QHCA_CAP_ETH_SCATTER	0x1000000ull	/* QHCA_ETHQ_SCATTER */
-#define QHCA_CAP_RAW		0x2000000ull	/* QPs of type RAW, flow rules and spreads */
-#define QHCA_CAP_CONGESTION	0x4000000ull	/* SET_CONGESTION, QP_RATE_LIMIT, static rates */
-#define QHCA_CAP_NTUPLE		0x8000000ull	/* flow rules of Ethernet queues, RSS contexts */
-#define QHCA_CAP_SPEED_CHANGE	0x10000000ull	/* the event of that name */
-#define QHCA_CAP_FLOW_REPLACE	0x20000000ull	/* CREATE_FLOW in place of a rule */
-#define QHCA_CAP_FLOW_COUNTS	0x40000000ull	/* QUERY_FLOW */
+/* What not every device of this interface version has. */
+#define QHCA_CAP_FAULTS		0x01ull	/* the guest may set fault rules */
+#define QHCA_CAP_SHADOW		0x02ull	/* doorbells in memory: CREATE_SHADOW */
+#define QHCA_CAP_MW_2A		0x04ull	/* windows of type 2A, in place of 2B */
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */

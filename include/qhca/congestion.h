@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * qhca device interface: rates of QPs, and congestion control by DCQCN (Zhu et al., "Congestion
- * Control for Large-Scale RDMA Deployments", SIGCOMM 2015). For devices with QHCA_CAP_CONGESTION.
+ * Control for Large-Scale RDMA Deployments", SIGCOMM 2015).
  *
  * A QP sends no faster than the lowest of: the static rate of the address vector, its rate limit,
  * and, if RP_ENABLE is set, what the congestion notification packets (CNPs) for it have left. The

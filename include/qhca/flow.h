@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * qhca device interface: flow rules, which say what Ethernet frames QPs of type RAW receive, and
- * spreads, by which several of them share the frames of a rule. For devices with QHCA_CAP_RAW.
- * Other rules say which of the Ethernet queues a frame is for, if the device has QHCA_CAP_NTUPLE.
+ * spreads, by which several of them share the frames of a rule.
+ * Other rules say which of the Ethernet queues a frame is for,.
  */
 #ifndef QHCA_FLOW_H
 #define QHCA_FLOW_H
@@ -59,7 +59,7 @@ QHCA_ASSERT_OFFSET(struct qhca_flow_key, src, 24);
  * those with the smallest @priority count: the oldest of them or, if the frame is to a group, all;
  * of QHCA_FLOW_ETH the oldest in any case.
  *
- * The object of the command is 0 or, with QHCA_CAP_FLOW_REPLACE, the number of a rule that this one
+ * The object of the command is 0 or the number of a rule that this one
  * replaces, which keeps it.
  * @key: 0 where @mask is 0
  * @target: number of a QP of type RAW or of a spread, index of a receive queue, or number of an RSS

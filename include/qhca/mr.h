@@ -26,7 +26,7 @@ enum qhca_mr_type {
 	QHCA_MR_DMA = 1,	/* all DMA addresses, iova = DMA address; local access only */
 	QHCA_MR_FAST = 2,	/* no memory until a QHCA_WR_REG_MR */
 	QHCA_MR_NULL = 3,	/* region of null_lkey; cannot be created */
-	QHCA_MR_ODP = 4,	/* pages of the size in @buf, from SET_PAGES; needs QHCA_CAP_ODP */
+	QHCA_MR_ODP = 4,	/* pages of the size in @buf, from SET_PAGES */
 };
 
 /*

@@ -11,7 +11,7 @@ enum qhca_qp_type {
 	QHCA_QPT_RC = 2,
 	QHCA_QPT_UC = 3,
 	QHCA_QPT_UD = 4,
-	QHCA_QPT_RAW = 8,	/* Ethernet frames; needs QHCA_CAP_RAW */
+	QHCA_QPT_RAW = 8,	/* Ethernet frames */
 	QHCA_QPT_XRC_INI = 9,	/* sends only */
 	QHCA_QPT_XRC_TGT = 10,	/* receives only, from the SRQs of its XRC domain */
 };
@@ -86,7 +86,7 @@ QHCA_ASSERT_SIZE(struct qhca_create_qp, 80);
 #define QHCA_QP_SQ_PSN			0x00010000
 #define QHCA_QP_MAX_DEST_RD_ATOMIC	0x00020000
 #define QHCA_QP_DEST_QPN		0x00100000
-#define QHCA_QP_RATE_LIMIT		0x02000000	/* needs QHCA_CAP_CONGESTION */
+#define QHCA_QP_RATE_LIMIT		0x02000000
 
 /* struct qhca_qp_attr - attributes of a QP, with the values of struct ib_qp_attr. */
 struct qhca_qp_attr {

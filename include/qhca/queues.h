@@ -28,7 +28,7 @@ QHCA_ASSERT_SIZE(struct qhca_sge, 16);
  * @tclass: IPv4 TOS or IPv6 traffic class
  * @sl: service level; also the VLAN priority if the source GID has a VLAN
  * @port: port number, 1
- * @static_rate: enum ib_rate; with QHCA_CAP_CONGESTION, sending is no faster; any value may be
+ * @static_rate: enum ib_rate; sending is no faster; any value may be
  *               stored, and those that are no rate mean none
  */
 struct qhca_av {

@@ -11,7 +11,7 @@ LIES_FULL=' cmd-busy reg-no-start reg-gone irq-comp cmd-opcode cmd-slot-idle cqe
 	cqe-half-grh event-srq event-cq-err eth-rx-short eth-rx-again '
 LIES='
 reg-magic              | bind  | bind 1         | not a qhca: magic 0
-reg-version            | bind  | bind 1         | interface version 0x20001 is not supported
+reg-version            | bind  | bind 1         | interface version 0x20000 is not supported
 reg-no-reset           | bind  | bind 1         | no reset
 reg-no-start           | bind  | bind 1         | not started: state 0, reason 0
 reg-one-vector         | bind  | bind 1         | 1 vectors are too few
@@ -27,7 +27,7 @@ limit-max_ethq         | fewer | fewer 0        | fewer channels, so the RSS tab
 limit-max_send_sge     | bind  | bind 1         | max_send_sge is 0, at least 1 is needed
 limit-max_recv_sge     | bind  | bind 1         | max_recv_sge is 0, at least 1 is needed
 limit-max_srq_sge      | bind  | bind 1         | max_srq_sge is 0, at least 1 is needed
-limit-max_fast_reg_blocks | bind | bind 1       | max_fast_reg_blocks is 0, at least 1 is needed
+limit-max_fast_reg_blocks | bind | bind 1       | max_fast_reg_blocks is 0, at least 2 is needed
 limit-max_tso          | bind  | bind 1         | max_tso is 1, at least 16384 is needed
 limit-max_mcast_grp    | bind  | ok 1 .*        |
 port-mtu               | bind  | maxmtu 1500    | qhca.rdma.*failed with error -22
@@ -35,7 +35,6 @@ reg-mac                | bind  | address .[26ae]:.* |
 reg-small              | bind  | all 0          |
 reg-huge               | bind  | all 0          |
 limits-huge            | bind  | all 0          |
-limits-no-caps         | bind  | mr -95         |
 cc-refused             | bind  | bind 1         | parameters of congestion control: -22
 reg-stopped            | none  |                | device failed: it has stopped
 reg-gone               | none  |                | device failed: it is gone
@@ -68,7 +67,6 @@ cqe-no-grh             | verbs | datagram 21    | device failed: a completion ma
 cqe-half-grh           | verbs | datagram 21    | device failed: a completion makes no sense
 cqe-imm                | verbs | datagram 21    | device failed: a completion makes no sense
 cqe-status             | verbs | send 21        |
-flow-no-replace        | older | older 0        |
 flow-number            | rules | not ok 1 .*    | device failed: the number of an object makes no sense
 flow-kept              | rules | not ok 1 .*    | device failed: an object could not be destroyed
 spread-number          | wqs   | not ok 1 .*    | device failed: the number of an object makes no sense
@@ -152,20 +150,6 @@ lie_fewer()
 	ethtool -N "$QHCA_IF" delete 7 && ethtool -X "$QHCA_IF" default || rc=1
 	[ -z "$n" ] || ethtool -X "$QHCA_IF" context "$n" delete || rc=1
 	echo "fewer $rc"
-}
-
-# A device that cannot replace rules: the driver takes the old one out first.
-lie_older()
-{
-	local rc=0 event=$TRACING/events/qhca/qhca_cmd_post/enable
-	probes_there && device_reset && until_true flood 20 500 && rules_ioctl || rc=1
-	rule action 0 loc 7 && : >"$TRACING/trace" && echo 1 >"$event" && rule action -1 loc 7 || rc=1
-	echo 0 >"$event"
-	same "destroyed" "$(grep -c 'opcode=0x17 ' "$TRACING/trace")" 1 || rc=1
-	ethtool -N "$QHCA_IF" delete 7 || rc=1
-	hostile_set lie '""'
-	device_reset && until_true device_gid || rc=1
-	echo "older $rc"
 }
 
 lie_verbs() { timeout -k 2 60 cat /sys/kernel/debug/qhca_kverbs_test/lies; }
@@ -263,8 +247,6 @@ lie_is_found()
 lie_is_over()
 {
 	local name=$1 trigger=$2
-	# Later lies are about what the driver would not use then.
-	[ "$name" != limits-no-caps ] || hostile_bind unbind
 	[ "$trigger" != bind ] || return 0
 	if lie_logged "$name" 'device failed' || [[ $name == event-c* || $name == eth-rx-more ]]; then
 		device_reset && until_true device_gid || return

@@ -5,19 +5,6 @@
 
 #define FW_VERSION  ((uint64_t)0 << 32 | (uint64_t)1 << 16 | 0)
 
-#define DEVICE_CAPS (QHCA_CAP_RC | QHCA_CAP_UC | QHCA_CAP_UD | \
-                     QHCA_CAP_ATOMIC | QHCA_CAP_RESIZE_CQ | \
-                     QHCA_CAP_REREG_MR | QHCA_CAP_MEM_MGT | QHCA_CAP_MW | \
-                     QHCA_CAP_SRQ | QHCA_CAP_RESIZE_SRQ | \
-                     QHCA_CAP_MODIFY_CQ | QHCA_CAP_XRC | \
-                     QHCA_CAP_FLUSH_GLOBAL | QHCA_CAP_ATOMIC_WRITE | \
-                     QHCA_CAP_MASKED_ATOMIC | QHCA_CAP_READ_INV | \
-                     QHCA_CAP_ODP | QHCA_CAP_NO_OWN_MCAST | \
-                     QHCA_CAP_SG_GAPS | QHCA_CAP_ETH_SCATTER | QHCA_CAP_RAW | \
-                     QHCA_CAP_CONGESTION | QHCA_CAP_SPEED_CHANGE | \
-                     QHCA_CAP_NTUPLE | QHCA_CAP_FLOW_REPLACE | \
-                     QHCA_CAP_FLOW_COUNTS)
-
 /* Modified EUI-64 of the permanent MAC, first byte most significant. */
 static uint64_t node_guid(const uint8_t *mac)
 {
@@ -39,11 +26,9 @@ int vhca_do_query_device(struct qhca_engine *e, struct vhca_cmd_ctx *c)
         .fw_version = htole64(FW_VERSION),
         .node_guid = htole64(node_guid(e->cfg.mac)),
         .max_mr_size = htole64(QHCA_MAX_MR_SIZE),
-        .caps = htole64(DEVICE_CAPS |
-                        (e->cfg.mw_2a ? QHCA_CAP_MW_2A : QHCA_CAP_MW_2B) |
+        .caps = htole64((e->cfg.mw_2a ? QHCA_CAP_MW_2A : 0) |
                         (e->cfg.guest_faults ? QHCA_CAP_FAULTS : 0) |
-                        (e->cfg.shadow ? QHCA_CAP_SHADOW : 0) |
-                        (e->cfg.eth_queues > 1 ? QHCA_CAP_RSS : 0)),
+                        (e->cfg.shadow ? QHCA_CAP_SHADOW : 0)),
         .max_pd = htole32(QHCA_MAX_PD),
         .max_mr = htole32(QHCA_MAX_MR),
         .max_cq = htole32(QHCA_MAX_CQ),

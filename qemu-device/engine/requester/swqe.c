@@ -35,7 +35,7 @@
 #define ONLY(op)    { 0, 0, 0, RC_##op }
 #define NONE        { 0 }
 
-#define QHCA_WR(id, number, cqe, kind, word, types, cap, packets) \
+#define QHCA_WR(id, number, cqe, kind, word, types, packets) \
     [number] = { \
         QHCA_TYPES_##types, KIND_##kind | WORD_##word, QHCA_CQE_##cqe, packets \
     },

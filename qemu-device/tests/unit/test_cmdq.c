@@ -229,7 +229,7 @@ static void query_device(void)
     CHECK(le32toh(out.a.max_send_sge) >= 8);
     CHECK(le32toh(out.a.max_inline) >= 256);
     CHECK(le64toh(out.a.fw_version) != 0);
-    CHECK(out.a.caps & htole64(QHCA_CAP_RC));
+    CHECK_EQ(le64toh(out.a.caps), QHCA_CAP_SHADOW);
     CHECK_EQ(out.rest[0], 0x5a);                /* nothing after the struct */
 }
 

@@ -18,32 +18,16 @@ static int qhca_ib_int(u64 val)
 static u64 qhca_ib_cap_flags(const struct qhca_ib_dev *dev)
 {
 	u64 flags = IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
-		    IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_CURR_QP_STATE_MOD;
+		    IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR |
+		    IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_RC_RNR_NAK_GEN |
+		    IB_DEVICE_UD_AV_PORT_ENFORCE | IB_DEVICE_MEM_MGT_EXTENSIONS |
+		    IB_DEVICE_SRQ_RESIZE | IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_ATOMIC_WRITE |
+		    IB_DEVICE_XRC | IB_DEVICE_MANAGED_FLOW_STEERING | IB_DEVICE_RAW_IP_CSUM |
+		    IB_DEVICE_MEM_WINDOW;
 
-	if (qhca_ib_has(dev, QHCA_CAP_RC))
-		flags |= IB_DEVICE_RC_RNR_NAK_GEN;
-	if (qhca_ib_has(dev, QHCA_CAP_UD))
-		flags |= IB_DEVICE_BAD_QKEY_CNTR | IB_DEVICE_UD_AV_PORT_ENFORCE;
-	if (qhca_ib_has(dev, QHCA_CAP_MEM_MGT))
-		flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
-	if (qhca_ib_has(dev, QHCA_CAP_MW))
-		flags |= IB_DEVICE_MEM_WINDOW;
 	/* The type of a window is only told by these flags, and at most one may be set. */
-	if (qhca_ib_has(dev, QHCA_CAP_MW_2B))
-		flags |= IB_DEVICE_MEM_WINDOW_TYPE_2B;
-	else if (qhca_ib_has(dev, QHCA_CAP_MW_2A))
-		flags |= IB_DEVICE_MEM_WINDOW_TYPE_2A;
-	if (qhca_ib_has(dev, QHCA_CAP_RESIZE_SRQ))
-		flags |= IB_DEVICE_SRQ_RESIZE;
-	if (qhca_ib_has(dev, QHCA_CAP_FLUSH_GLOBAL))
-		flags |= IB_DEVICE_FLUSH_GLOBAL;
-	if (qhca_ib_has(dev, QHCA_CAP_ATOMIC_WRITE))
-		flags |= IB_DEVICE_ATOMIC_WRITE;
-	if (qhca_ib_has(dev, QHCA_CAP_XRC))
-		flags |= IB_DEVICE_XRC;
-	if (qhca_ib_has(dev, QHCA_CAP_RAW))
-		flags |= IB_DEVICE_MANAGED_FLOW_STEERING | IB_DEVICE_RAW_IP_CSUM;
-	return flags;
+	return flags | (qhca_ib_has(dev, QHCA_CAP_MW_2A) ? IB_DEVICE_MEM_WINDOW_TYPE_2A :
+							   IB_DEVICE_MEM_WINDOW_TYPE_2B);
 }
 
 static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_device_attr *attr)
@@ -60,29 +44,23 @@ static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_devic
 	attr->max_cq = qhca_ib_int(l->max_cq) - qhca_num_eth_cqs(dev->core);
 	attr->max_cqe = BIT(l->max_cqe_log);
 	attr->max_mr = qhca_ib_int(l->max_mr);
-	if (qhca_ib_has(dev, QHCA_CAP_MW))
-		attr->max_mw = qhca_ib_int(l->max_mw);
-	if (qhca_ib_has(dev, QHCA_CAP_MEM_MGT))
-		attr->max_fast_reg_page_list_len = qhca_ib_max_fast_reg(dev);
+	attr->max_mw = qhca_ib_int(l->max_mw);
+	attr->max_fast_reg_page_list_len = qhca_ib_max_fast_reg(dev);
 	attr->max_pd = qhca_ib_int(l->max_pd);
 	attr->max_qp_rd_atom = qhca_ib_int(l->max_rd_atomic);
 	attr->max_qp_init_rd_atom = qhca_ib_int(l->max_rd_atomic);
 	attr->max_res_rd_atom = qhca_ib_int((u64)l->max_qp * l->max_rd_atomic);
-	attr->max_ah = qhca_ib_has(dev, QHCA_CAP_UD) ? QHCA_IB_MAX_AH : 0;
+	attr->max_ah = QHCA_IB_MAX_AH;
 	attr->max_mcast_grp = qhca_ib_int(l->max_mcast_grp);
 	attr->max_mcast_qp_attach = qhca_ib_int(l->max_mcast_qp);
 	attr->max_total_mcast_qp_attach = qhca_ib_int((u64)l->max_mcast_grp * l->max_mcast_qp);
 	attr->max_pkeys = 1;
 	attr->max_dm_size = round_down(qhca_dm_size(dev->core), PAGE_SIZE);
-	if (qhca_ib_has(dev, QHCA_CAP_MODIFY_CQ)) {
-		attr->cq_caps.max_cq_moderation_count = min_t(u32, l->max_cq_count, U16_MAX);
-		attr->cq_caps.max_cq_moderation_period = min_t(u32, l->max_cq_period, U16_MAX);
-	}
-	if (qhca_ib_has(dev, QHCA_CAP_SRQ)) {
-		attr->max_srq = qhca_ib_int(l->max_srq);
-		attr->max_srq_wr = BIT(l->max_srq_wr_log);
-		attr->max_srq_sge = qhca_ib_int(l->max_srq_sge);
-	}
+	attr->cq_caps.max_cq_moderation_count = min_t(u32, l->max_cq_count, U16_MAX);
+	attr->cq_caps.max_cq_moderation_period = min_t(u32, l->max_cq_period, U16_MAX);
+	attr->max_srq = qhca_ib_int(l->max_srq);
+	attr->max_srq_wr = BIT(l->max_srq_wr_log);
+	attr->max_srq_sge = qhca_ib_int(l->max_srq_sge);
 }
 
 /* Read the device's clock, to be compared with the timestamps of CQEs, and what no verb tells. */
@@ -92,14 +70,9 @@ static int qhca_ib_query_more(struct qhca_ib_dev *dev, struct ib_udata *udata)
 
 	if (!udata || !udata->outlen)
 		return 0;
-	if (qhca_ib_has(dev, QHCA_CAP_CONGESTION)) {
-		resp.max_rate_limit = U32_MAX;
-		resp.rate_limit_qpts = BIT(IB_QPT_RC) | BIT(IB_QPT_UC) | BIT(IB_QPT_UD);
-		if (qhca_ib_has(dev, QHCA_CAP_XRC))
-			resp.rate_limit_qpts |= BIT(IB_QPT_XRC_INI) | BIT(IB_QPT_XRC_TGT);
-		if (qhca_ib_has(dev, QHCA_CAP_RAW))
-			resp.rate_limit_qpts |= BIT(IB_QPT_RAW_PACKET);
-	}
+	resp.max_rate_limit = U32_MAX;
+	resp.rate_limit_qpts = BIT(IB_QPT_RC) | BIT(IB_QPT_UC) | BIT(IB_QPT_UD) |
+			       BIT(IB_QPT_XRC_INI) | BIT(IB_QPT_XRC_TGT) | BIT(IB_QPT_RAW_PACKET);
 	resp.clock_ns = qhca_read_clock(dev->core);
 	resp.real_ns = ktime_get_real_ns();
 	return ib_respond_udata(udata, resp);
@@ -109,13 +82,13 @@ static int qhca_ib_query_more(struct qhca_ib_dev *dev, struct ib_udata *udata)
  * Only what never loses a message because of an absent page: a sender waits, and the peer of a
  * reliable service sends again.
  */
-static void qhca_ib_odp_caps(const struct qhca_ib_dev *dev, struct ib_device_attr *attr)
+static void qhca_ib_odp_caps(struct ib_device_attr *attr)
 {
 	const u32 reliable = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_WRITE |
 			     IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV |
 			     IB_ODP_SUPPORT_FLUSH | IB_ODP_SUPPORT_ATOMIC_WRITE;
 
-	if (!qhca_ib_has_odp(dev))
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
 		return;
 	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
 	attr->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
@@ -125,10 +98,8 @@ static void qhca_ib_odp_caps(const struct qhca_ib_dev *dev, struct ib_device_att
 	attr->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
 }
 
-static void qhca_ib_raw_caps(const struct qhca_ib_dev *dev, struct ib_device_attr *attr)
+static void qhca_ib_raw_caps(struct ib_device_attr *attr)
 {
-	if (!qhca_ib_has(dev, QHCA_CAP_RAW))
-		return;
 	attr->raw_packet_caps = IB_RAW_PACKET_CAP_IP_CSUM;
 	attr->max_wq_type_rq = attr->max_qp;
 	attr->rss_caps.supported_qpts = BIT(IB_QPT_RAW_PACKET);
@@ -161,22 +132,18 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->vendor_part_id = pdev->device;
 	attr->hw_ver = pdev->revision;
 	attr->device_cap_flags = qhca_ib_cap_flags(dev);
+	attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK | IBK_SG_GAPS_REG;
 	if (dev->limits->reserved_lkey)
 		attr->kernel_cap_flags |= IBK_LOCAL_DMA_LKEY;
-	if (qhca_ib_has(dev, QHCA_CAP_NO_OWN_MCAST))
-		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
-	if (qhca_ib_has(dev, QHCA_CAP_MEM_MGT) && qhca_ib_has(dev, QHCA_CAP_SG_GAPS))
-		attr->kernel_cap_flags |= IBK_SG_GAPS_REG;
-	qhca_ib_odp_caps(dev, attr);
-	attr->atomic_cap = qhca_ib_has(dev, QHCA_CAP_ATOMIC) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
+	qhca_ib_odp_caps(attr);
+	attr->atomic_cap = IB_ATOMIC_HCA;
 	/* On the wire these are opcodes of this device's own, which its peer has to know, too. */
-	attr->masked_atomic_cap = qhca_ib_has(dev, QHCA_CAP_MASKED_ATOMIC) ? attr->atomic_cap :
-									     IB_ATOMIC_NONE;
+	attr->masked_atomic_cap = IB_ATOMIC_HCA;
 	attr->local_ca_ack_delay = QHCA_IB_CA_ACK_DELAY;
 	attr->timestamp_mask = U64_MAX;
 	attr->hca_core_clock = NSEC_PER_SEC / MSEC_PER_SEC;	/* kHz */
 	qhca_ib_device_limits(dev, attr);
-	qhca_ib_raw_caps(dev, attr);
+	qhca_ib_raw_caps(attr);
 	return qhca_ib_query_more(dev, udata);
 }
 

@@ -108,8 +108,6 @@ static int qhca_ib_match(struct qhca_ib_dev *dev, struct qhca_flow *rule,
 static int qhca_ib_add_counters(struct qhca_ib_dev *dev, struct qhca_ib_flow *flow,
 				struct ib_counters *counters)
 {
-	if (!qhca_ib_has(dev, QHCA_CAP_FLOW_COUNTS))
-		return qhca_ib_refuse(dev, -EOPNOTSUPP, "flow: counters");
 	if (flow->counters)
 		return qhca_ib_refuse(dev, -EINVAL, "flow: counters, twice");
 	flow->counters = counters;

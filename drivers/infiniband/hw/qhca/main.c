@@ -18,48 +18,82 @@ static const struct ib_device_ops qhca_ib_ops = {
 #endif
 
 	.add_gid = qhca_ib_add_gid,
-	.alloc_hw_device_stats = qhca_ib_alloc_hw_device_stats,
-	.alloc_hw_port_stats = qhca_ib_alloc_hw_port_stats,
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+	.advise_mr = qhca_ib_advise_mr,
+#endif
 #ifdef QHCA_HAVE_REG_MR_DMAH
 	.alloc_dmah = qhca_ib_alloc_dmah,
 #endif
+	.alloc_hw_device_stats = qhca_ib_alloc_hw_device_stats,
+	.alloc_hw_port_stats = qhca_ib_alloc_hw_port_stats,
+	.alloc_mr = qhca_ib_alloc_mr,
+	.alloc_mw = qhca_ib_alloc_mw,
 	.alloc_pd = qhca_ib_alloc_pd,
 	.alloc_ucontext = qhca_ib_alloc_ucontext,
+	.alloc_xrcd = qhca_ib_alloc_xrcd,
+	.attach_mcast = qhca_ib_attach_mcast,
+	.create_ah = qhca_ib_create_ah,
+	.create_counters = qhca_ib_create_counters,
 	.create_cq = qhca_ib_create_cq,
+	.create_flow = qhca_ib_create_flow,
 	.create_qp = qhca_ib_create_qp,
+	.create_rwq_ind_table = qhca_ib_create_rwq_ind_table,
+	.create_srq = qhca_ib_create_srq,
+	.create_user_ah = qhca_ib_create_ah,
+	.create_wq = qhca_ib_create_wq,
 #ifdef QHCA_HAVE_REG_MR_DMAH
 	.dealloc_dmah = qhca_ib_dealloc_dmah,
 #endif
+	.dealloc_mw = qhca_ib_dealloc_mw,
 	.dealloc_pd = qhca_ib_dealloc_pd,
 	.dealloc_ucontext = qhca_ib_dealloc_ucontext,
+	.dealloc_xrcd = qhca_ib_dealloc_xrcd,
 	.del_gid = qhca_ib_del_gid,
 	.dereg_mr = qhca_ib_dereg_mr,
+	.destroy_ah = qhca_ib_destroy_ah,
+	.destroy_counters = qhca_ib_destroy_counters,
 	.destroy_cq = qhca_ib_destroy_cq,
+	.destroy_flow = qhca_ib_destroy_flow,
 	.destroy_qp = qhca_ib_destroy_qp,
+	.destroy_rwq_ind_table = qhca_ib_destroy_rwq_ind_table,
+	.destroy_srq = qhca_ib_destroy_srq,
+	.destroy_wq = qhca_ib_destroy_wq,
+	.detach_mcast = qhca_ib_detach_mcast,
 	.disassociate_ucontext = qhca_ib_disassociate_ucontext,
 	.fill_res_cq_entry = qhca_ib_fill_res_cq_entry,
 	.fill_res_cq_entry_raw = qhca_ib_fill_res_cq_entry_raw,
 	.fill_res_mr_entry = qhca_ib_fill_res_mr_entry,
 	.fill_res_qp_entry = qhca_ib_fill_res_qp_entry,
 	.fill_res_qp_entry_raw = qhca_ib_fill_res_qp_entry_raw,
+#ifdef QHCA_HAVE_FILL_RES_SRQ
+	.fill_res_srq_entry = qhca_ib_fill_res_srq_entry,
+	.fill_res_srq_entry_raw = qhca_ib_fill_res_srq_entry_raw,
+#endif
 	.get_dev_fw_str = qhca_ib_get_dev_fw_str,
 	.get_dma_mr = qhca_ib_get_dma_mr,
 	.get_hw_stats = qhca_ib_get_hw_stats,
 	.get_link_layer = qhca_ib_get_link_layer,
 	.get_port_immutable = qhca_ib_get_port_immutable,
+	.map_mr_sg = qhca_ib_map_mr_sg,
 	.mmap = qhca_ib_mmap,
 	.mmap_free = qhca_ib_mmap_free,
 #ifdef QHCA_HAVE_MMAP_GET_PFNS
 	.mmap_get_pfns = qhca_ib_mmap_get_pfns,
 #endif
+	.modify_cq = qhca_ib_modify_cq,
 	.modify_device = qhca_ib_modify_device,
 	.modify_qp = qhca_ib_modify_qp,
+	.modify_srq = qhca_ib_modify_srq,
+	.modify_wq = qhca_ib_modify_wq,
 #ifdef QHCA_HAVE_MMAP_GET_PFNS
 	.pgoff_to_mmap_entry = qhca_ib_pgoff_to_mmap_entry,
 #endif
 	.poll_cq = qhca_ib_poll_cq,
 	.post_recv = qhca_ib_post_recv,
 	.post_send = qhca_ib_post_send,
+	.post_srq_recv = qhca_ib_post_srq_recv,
+	.process_mad = qhca_ib_process_mad,
+	.query_ah = qhca_ib_query_ah,
 	.query_device = qhca_ib_query_device,
 	.query_pkey = qhca_ib_query_pkey,
 	.query_port = qhca_ib_query_port,
@@ -67,77 +101,30 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.query_port_speed = qhca_ib_query_port_speed,
 #endif
 	.query_qp = qhca_ib_query_qp,
+	.query_srq = qhca_ib_query_srq,
 	.query_ucontext = qhca_ib_query_ucontext,
+	.read_counters = qhca_ib_read_counters,
 	.reg_user_mr = qhca_ib_reg_user_mr,
 	.reg_user_mr_dmabuf = qhca_ib_reg_user_mr_dmabuf,
 #ifdef QHCA_HAVE_REPORT_PORT_EVENT
 	.report_port_event = qhca_ib_report_port_event,
 #endif
 	.req_notify_cq = qhca_ib_req_notify_cq,
+	.rereg_user_mr = qhca_ib_rereg_user_mr,
+	.resize_user_cq = qhca_ib_resize_cq,
 
+	INIT_RDMA_OBJ_SIZE(ib_ah, qhca_ib_ah, ibah),
+	INIT_RDMA_OBJ_SIZE(ib_counters, qhca_ib_flow_counters, ibcounters),
 	INIT_RDMA_OBJ_SIZE(ib_cq, qhca_ib_cq, ibcq),
 #ifdef QHCA_HAVE_REG_MR_DMAH
 	INIT_RDMA_OBJ_SIZE(ib_dmah, qhca_ib_dmah, ibdmah),
 #endif
+	INIT_RDMA_OBJ_SIZE(ib_mw, qhca_ib_mw, ibmw),
 	INIT_RDMA_OBJ_SIZE(ib_pd, qhca_ib_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, qhca_ib_qp, ibqp),
-	INIT_RDMA_OBJ_SIZE(ib_ucontext, qhca_ib_ucontext, ibucontext),
-};
-
-static const struct ib_device_ops qhca_ib_resize_cq_ops = {
-	.resize_user_cq = qhca_ib_resize_cq,
-};
-
-static const struct ib_device_ops qhca_ib_modify_cq_ops = {
-	.modify_cq = qhca_ib_modify_cq,
-};
-
-static const struct ib_device_ops qhca_ib_rereg_mr_ops = {
-	.rereg_user_mr = qhca_ib_rereg_user_mr,
-};
-
-static const struct ib_device_ops qhca_ib_mem_mgt_ops = {
-	.alloc_mr = qhca_ib_alloc_mr,
-	.map_mr_sg = qhca_ib_map_mr_sg,
-};
-
-static const struct ib_device_ops qhca_ib_mw_ops = {
-	.alloc_mw = qhca_ib_alloc_mw,
-	.dealloc_mw = qhca_ib_dealloc_mw,
-
-	INIT_RDMA_OBJ_SIZE(ib_mw, qhca_ib_mw, ibmw),
-};
-
-static const struct ib_device_ops qhca_ib_ud_ops = {
-	.attach_mcast = qhca_ib_attach_mcast,
-	.create_ah = qhca_ib_create_ah,
-	.create_user_ah = qhca_ib_create_ah,
-	.destroy_ah = qhca_ib_destroy_ah,
-	.detach_mcast = qhca_ib_detach_mcast,
-	.process_mad = qhca_ib_process_mad,
-	.query_ah = qhca_ib_query_ah,
-
-	INIT_RDMA_OBJ_SIZE(ib_ah, qhca_ib_ah, ibah),
-};
-
-static const struct ib_device_ops qhca_ib_srq_ops = {
-	.create_srq = qhca_ib_create_srq,
-	.destroy_srq = qhca_ib_destroy_srq,
-#ifdef QHCA_HAVE_FILL_RES_SRQ
-	.fill_res_srq_entry = qhca_ib_fill_res_srq_entry,
-	.fill_res_srq_entry_raw = qhca_ib_fill_res_srq_entry_raw,
-#endif
-	.modify_srq = qhca_ib_modify_srq,
-	.post_srq_recv = qhca_ib_post_srq_recv,
-	.query_srq = qhca_ib_query_srq,
-
+	INIT_RDMA_OBJ_SIZE(ib_rwq_ind_table, qhca_ib_rwq_table, ibtable),
 	INIT_RDMA_OBJ_SIZE(ib_srq, qhca_ib_srq, ibsrq),
-};
-
-static const struct ib_device_ops qhca_ib_xrc_ops = {
-	.alloc_xrcd = qhca_ib_alloc_xrcd,
-	.dealloc_xrcd = qhca_ib_dealloc_xrcd,
-
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, qhca_ib_ucontext, ibucontext),
 	INIT_RDMA_OBJ_SIZE(ib_xrcd, qhca_ib_xrcd, ibxrcd),
 };
 
@@ -171,60 +158,9 @@ static const struct uapi_definition qhca_ib_defs[] = {
 	{},
 };
 
-static const struct ib_device_ops qhca_ib_raw_ops = {
-	.create_flow = qhca_ib_create_flow,
-	.create_rwq_ind_table = qhca_ib_create_rwq_ind_table,
-	.create_wq = qhca_ib_create_wq,
-	.destroy_flow = qhca_ib_destroy_flow,
-	.destroy_rwq_ind_table = qhca_ib_destroy_rwq_ind_table,
-	.destroy_wq = qhca_ib_destroy_wq,
-	.modify_wq = qhca_ib_modify_wq,
-
-	INIT_RDMA_OBJ_SIZE(ib_rwq_ind_table, qhca_ib_rwq_table, ibtable),
-};
-
-static const struct ib_device_ops qhca_ib_flow_counters_ops = {
-	.create_counters = qhca_ib_create_counters,
-	.destroy_counters = qhca_ib_destroy_counters,
-	.read_counters = qhca_ib_read_counters,
-
-	INIT_RDMA_OBJ_SIZE(ib_counters, qhca_ib_flow_counters, ibcounters),
-};
-
-#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
-static const struct ib_device_ops qhca_ib_odp_ops = {
-	.advise_mr = qhca_ib_advise_mr,
-};
-#endif
-
-/* Verbs that only some devices have. */
-static const struct {
-	u64 cap;
-	const struct ib_device_ops *ops;
-} qhca_ib_optional_ops[] = {
-	{ QHCA_CAP_RESIZE_CQ, &qhca_ib_resize_cq_ops },
-	{ QHCA_CAP_MODIFY_CQ, &qhca_ib_modify_cq_ops },
-	{ QHCA_CAP_REREG_MR, &qhca_ib_rereg_mr_ops },
-	{ QHCA_CAP_MEM_MGT, &qhca_ib_mem_mgt_ops },
-	{ QHCA_CAP_MW, &qhca_ib_mw_ops },
-	{ QHCA_CAP_UD, &qhca_ib_ud_ops },
-	{ QHCA_CAP_SRQ, &qhca_ib_srq_ops },
-	{ QHCA_CAP_XRC, &qhca_ib_xrc_ops },
-	{ QHCA_CAP_RAW, &qhca_ib_raw_ops },
-	{ QHCA_CAP_FLOW_COUNTS, &qhca_ib_flow_counters_ops },
-#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
-	{ QHCA_CAP_ODP, &qhca_ib_odp_ops },
-#endif
-};
-
 static void qhca_ib_set_ops(struct qhca_ib_dev *dev)
 {
-	unsigned int i;
-
 	ib_set_device_ops(&dev->ibdev, &qhca_ib_ops);
-	for (i = 0; i < ARRAY_SIZE(qhca_ib_optional_ops); i++)
-		if (qhca_ib_has(dev, qhca_ib_optional_ops[i].cap))
-			ib_set_device_ops(&dev->ibdev, qhca_ib_optional_ops[i].ops);
 	if (dev->limits->max_cntset)
 		ib_set_device_ops(&dev->ibdev, &qhca_ib_counter_ops);
 }

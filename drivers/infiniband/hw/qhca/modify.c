@@ -108,8 +108,6 @@ static int qhca_ib_check_attrs(struct qhca_ib_dev *dev, const struct ib_qp_attr 
 	if (mask & ~QHCA_IB_QP_ATTRS)
 		return qhca_ib_refuse(dev, -EINVAL, "modify QP: attributes %#x are not offered",
 				      mask & ~QHCA_IB_QP_ATTRS);
-	if ((mask & IB_QP_RATE_LIMIT) && !qhca_ib_has(dev, QHCA_CAP_CONGESTION))
-		return qhca_ib_refuse(dev, -EOPNOTSUPP, "modify QP: no rate limits");
 	if ((mask & IB_QP_PORT) && attr->port_num != QHCA_IB_PORT)
 		return qhca_ib_refuse(dev, -EINVAL, "modify QP: port %u", attr->port_num);
 	if ((mask & IB_QP_PKEY_INDEX) && attr->pkey_index)
@@ -181,13 +179,9 @@ static int qhca_ib_refresh_state(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 }
 
 /* Rights that the device does not know are stored in qp->access, but not passed on. */
-static __le16 qhca_ib_qp_rights(const struct qhca_ib_dev *dev, int access)
+static __le16 qhca_ib_qp_rights(int access)
 {
-	int rights = QHCA_IB_QP_REMOTE;
-
-	if (qhca_ib_has(dev, QHCA_CAP_FLUSH_GLOBAL))
-		rights |= QHCA_IB_QP_FLUSH;
-	return cpu_to_le16(access & rights);
+	return cpu_to_le16(access & (QHCA_IB_QP_REMOTE | QHCA_IB_QP_FLUSH));
 }
 
 static int qhca_ib_modify_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
@@ -209,7 +203,7 @@ static int qhca_ib_modify_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	if (mask & IB_QP_AV)
 		qhca_ib_av_from_attr(&hw.av, &attr->ah_attr, 0);
 	if (mask & IB_QP_ACCESS_FLAGS)
-		hw.access = qhca_ib_qp_rights(dev, attr->qp_access_flags);
+		hw.access = qhca_ib_qp_rights(attr->qp_access_flags);
 	if (mask & IB_QP_PKEY_INDEX)
 		hw.pkey_index = cpu_to_le16(attr->pkey_index);
 	if (mask & IB_QP_PATH_MTU)

@@ -233,7 +233,7 @@ static struct ib_mr *qhca_ib_odp_mr(struct ib_pd *ibpd, u64 start, u64 length, u
 				    int access, struct ib_dmah *dmah)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
-	int ret = dmah || !qhca_ib_has(dev, QHCA_CAP_ODP) ?
+	int ret = dmah ?
 		  qhca_ib_refuse(dev, -EOPNOTSUPP, "MR: on-demand paging") :
 		  qhca_ib_check_access(dev, access & ~IB_ACCESS_ON_DEMAND);
 

@@ -150,12 +150,6 @@ static inline void qhca_ib_pagers_exit(void)
 }
 #endif
 
-/* Whether user space can have regions with on-demand paging. */
-static inline bool qhca_ib_has_odp(const struct qhca_ib_dev *dev)
-{
-	return IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING) && qhca_ib_has(dev, QHCA_CAP_ODP);
-}
-
 /* fast.c */
 struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);
 int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,

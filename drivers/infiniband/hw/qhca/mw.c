@@ -18,7 +18,7 @@ static int qhca_ib_do_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 		cmd.alloc_mw.type = QHCA_MW_1;
 		break;
 	case IB_MW_TYPE_2:
-		cmd.alloc_mw.type = qhca_ib_has(dev, QHCA_CAP_MW_2B) ? QHCA_MW_2B : QHCA_MW_2A;
+		cmd.alloc_mw.type = qhca_ib_has(dev, QHCA_CAP_MW_2A) ? QHCA_MW_2A : QHCA_MW_2B;
 		break;
 	default:
 		return qhca_ib_refuse(dev, -EINVAL, "window: type %u", ibmw->type);
@@ -64,8 +64,7 @@ static struct ib_mr *qhca_ib_do_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type typ
 	struct qhca_ib_mr *mr;
 	int ret;
 
-	if (type != IB_MR_TYPE_MEM_REG &&
-	    (type != IB_MR_TYPE_SG_GAPS || !qhca_ib_has(dev, QHCA_CAP_SG_GAPS)))
+	if (type != IB_MR_TYPE_MEM_REG && type != IB_MR_TYPE_SG_GAPS)
 		return ERR_PTR(qhca_ib_refuse(dev, -EOPNOTSUPP, "fast registration: type %u",
 					      type));
 	if (!max_num_sg || max_num_sg > qhca_ib_max_fast_reg(dev))

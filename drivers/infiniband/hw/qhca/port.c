@@ -95,8 +95,7 @@ int qhca_ib_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *a
 	attr->phys_mtu = ib_mtu_enum_to_int(attr->active_mtu);
 	attr->gid_tbl_len = qhca_ib_gid_len(dev);
 	attr->ip_gids = true;
-	if (qhca_ib_has(dev, QHCA_CAP_UD))
-		attr->port_cap_flags = IB_PORT_CM_SUP;
+	attr->port_cap_flags = IB_PORT_CM_SUP;
 	attr->max_msg_sz = dev->limits->max_msg_size;
 	attr->bad_pkey_cntr = le32_to_cpu(hw.bad_pkey_cntr);
 	attr->qkey_viol_cntr = le32_to_cpu(hw.qkey_viol_cntr);
@@ -145,11 +144,8 @@ int qhca_ib_get_port_immutable(struct ib_device *ibdev, u32 port,
 
 	immutable->gid_tbl_len = qhca_ib_gid_len(dev);
 	immutable->pkey_tbl_len = 1;
-	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP | RDMA_CORE_CAP_ETH_AH;
-	if (qhca_ib_has(dev, QHCA_CAP_UD)) {
-		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
-		immutable->max_mad_size = IB_MGMT_MAD_SIZE;
-	}
+	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
 	return 0;
 }
 

@@ -50,13 +50,12 @@ enum {
 #define QHCA_IB_WORD_KEY	QHCA_IB_KEY
 
 /* Indexed by IB_WR_*. Kernel consumers cannot send on QPs of type XRC_INI. */
-#define QHCA_WR(id, number, cqe, kind, word, types, needs, ...)		\
+#define QHCA_WR(id, number, cqe, kind, word, types, ...)		\
 	[IB_WR_##id] = {						\
 		.opcode = number,					\
 		.wc_opcode = IB_WC_##cqe,				\
 		.parts = QHCA_IB_KIND_##kind | QHCA_IB_WORD_##word,	\
 		.qp_types = QHCA_TYPES_##types & ~QPT(XRC_INI),		\
-		.cap = needs,						\
 	},
 #define QHCA_USER_WR(...)
 static const struct qhca_ib_send_op {
@@ -64,7 +63,6 @@ static const struct qhca_ib_send_op {
 	u8 wc_opcode;
 	u16 parts;
 	u16 qp_types;
-	u64 cap;		/* capability that the device needs for it */
 } qhca_ib_send_ops[] = {
 #include <qhca/opcodes.def>
 };
@@ -76,11 +74,7 @@ static const struct qhca_ib_send_op *qhca_ib_send_op(const struct qhca_ib_qp *qp
 	if (opcode >= ARRAY_SIZE(qhca_ib_send_ops))
 		return NULL;
 	op = &qhca_ib_send_ops[opcode];
-	if (!(op->qp_types & BIT(qp->ibqp.qp_type)))
-		return NULL;
-	if (op->cap && !qhca_ib_has(to_qdev(qp->ibqp.device), op->cap))
-		return NULL;
-	return op;
+	return op->qp_types & BIT(qp->ibqp.qp_type) ? op : NULL;
 }
 
 static bool qhca_ib_wq_full(const struct qhca_ib_wq *wq)

@@ -269,9 +269,7 @@ static inline bool qhca_ib_has(const struct qhca_ib_dev *dev, u64 cap)
 /* Pages of an MR for fast registration. Pieces of any size take two words of the device each. */
 static inline u32 qhca_ib_max_fast_reg(const struct qhca_ib_dev *dev)
 {
-	u32 max = dev->limits->max_fast_reg_blocks;
-
-	return qhca_ib_has(dev, QHCA_CAP_SG_GAPS) ? max / 2 : max;
+	return dev->limits->max_fast_reg_blocks / 2;
 }
 
 static inline int qhca_ib_gid_len(const struct qhca_ib_dev *dev)

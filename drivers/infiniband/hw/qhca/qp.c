@@ -7,22 +7,13 @@ static_assert(QHCA_QPT_GSI == (int)IB_QPT_GSI && QHCA_QPT_RC == (int)IB_QPT_RC &
 	      QHCA_QPT_RAW == (int)IB_QPT_RAW_PACKET && QHCA_QPT_XRC_INI == (int)IB_QPT_XRC_INI &&
 	      QHCA_QPT_XRC_TGT == (int)IB_QPT_XRC_TGT);
 
-/* Capabilities that the device needs for each type of QP; 0: no such type. */
-static const u64 qhca_ib_qp_caps[] = {
-	[IB_QPT_GSI] = QHCA_CAP_UD,
-	[IB_QPT_RC] = QHCA_CAP_RC,
-	[IB_QPT_UC] = QHCA_CAP_UC,
-	[IB_QPT_UD] = QHCA_CAP_UD,
-	[IB_QPT_RAW_PACKET] = QHCA_CAP_RAW,
-	[IB_QPT_XRC_INI] = QHCA_CAP_XRC,
-	[IB_QPT_XRC_TGT] = QHCA_CAP_XRC,
-};
+#define QHCA_IB_QP_TYPES (BIT(IB_QPT_GSI) | BIT(IB_QPT_RC) | BIT(IB_QPT_UC) | BIT(IB_QPT_UD) | \
+			  BIT(IB_QPT_RAW_PACKET) | BIT(IB_QPT_XRC_INI) | BIT(IB_QPT_XRC_TGT))
 
 /* Flags that the device knows for a QP of this type. */
-static u32 qhca_ib_create_flags(const struct qhca_ib_dev *dev, u32 type)
+static u32 qhca_ib_create_flags(u32 type)
 {
-	return type == IB_QPT_UD && qhca_ib_has(dev, QHCA_CAP_NO_OWN_MCAST) ?
-	       IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK : 0;
+	return type == IB_QPT_UD ? IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK : 0;
 }
 
 static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_attr *attr,
@@ -31,9 +22,9 @@ static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_a
 	u32 type = attr->qp_type;
 	bool target = type == IB_QPT_XRC_TGT;
 
-	if (type >= ARRAY_SIZE(qhca_ib_qp_caps) || !qhca_ib_has(dev, qhca_ib_qp_caps[type]))
+	if (type >= BITS_PER_LONG || !(QHCA_IB_QP_TYPES & BIT(type)))
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: type %u", type);
-	if (attr->create_flags & ~qhca_ib_create_flags(dev, type))
+	if (attr->create_flags & ~qhca_ib_create_flags(type))
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: flags %#x", attr->create_flags);
 	/* A kernel WR has no member for the SRQ of the peer. */
 	if (type == IB_QPT_XRC_INI && kernel)
@@ -141,7 +132,7 @@ static void qhca_ib_qp_put(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 
 static int qhca_ib_qp_init_faults(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
-	if (!qhca_ib_has_odp(dev))
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
 		return 0;
 	qp->faults = qhca_ib_faults_new(dev);
 	return qp->faults ? 0 : -ENOMEM;

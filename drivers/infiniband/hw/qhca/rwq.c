@@ -110,7 +110,7 @@ static int qhca_ib_do_create_wq(struct qhca_ib_dev *dev, struct qhca_ib_rwq *rwq
 
 	mutex_init(&rwq->mutex);
 	INIT_WORK(&rwq->event_work, qhca_ib_rwq_event_work);
-	if (qhca_ib_has_odp(dev)) {
+	if (IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)) {
 		rwq->faults = qhca_ib_faults_new(dev);
 		if (!rwq->faults)
 			return -ENOMEM;

@@ -178,12 +178,12 @@ err_unlink:
 	return ret;
 }
 
-/* An XRC SRQ needs a CQ, a domain and a device that offers XRC. */
+/* An XRC SRQ needs a CQ and a domain. */
 static int qhca_ib_srq_check_type(struct qhca_ib_dev *dev, const struct ib_srq_init_attr *attr)
 {
 	if (attr->srq_type == IB_SRQT_BASIC)
 		return 0;
-	if (attr->srq_type != IB_SRQT_XRC || !qhca_ib_has(dev, QHCA_CAP_XRC))
+	if (attr->srq_type != IB_SRQT_XRC)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "SRQ: type %u", attr->srq_type);
 	if (!attr->ext.cq || !attr->ext.xrc.xrcd)
 		return qhca_ib_refuse(dev, -EINVAL, "SRQ: no CQ or no XRC domain");

@@ -186,8 +186,6 @@ out:
 static int qhca_ib_srq_resize(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 			      const struct ib_srq_attr *attr, int mask, struct ib_udata *udata)
 {
-	if (!qhca_ib_has(dev, QHCA_CAP_RESIZE_SRQ))
-		return qhca_ib_refuse(dev, -EOPNOTSUPP, "SRQ: cannot be resized");
 	return udata ? qhca_ib_srq_resize_user(dev, srq, attr, mask, udata) :
 		       qhca_ib_srq_resize_kernel(dev, srq, attr, mask);
 }

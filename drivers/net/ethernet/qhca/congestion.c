@@ -71,11 +71,6 @@ static const struct devlink_param qhca_cc_params[] = {
 #include "qhca/congestion.def"
 };
 
-static bool qhca_cc_offered(const struct qhca_dev *dev)
-{
-	return dev->limits.caps & QHCA_CAP_CONGESTION;
-}
-
 /**
  * qhca_cc_init - start with the values that a device has after a reset
  * @dev: the function
@@ -97,18 +92,15 @@ void qhca_cc_init(struct qhca_dev *dev)
  */
 int qhca_cc_restore(struct qhca_dev *dev)
 {
-	int ret;
+	int ret = qhca_cc_send(dev);
 
-	if (!qhca_cc_offered(dev))
-		return 0;
-	ret = qhca_cc_send(dev);
 	if (ret)
 		dev_err(&dev->pdev->dev, "parameters of congestion control: %d\n", ret);
 	return ret;
 }
 
 /**
- * qhca_cc_register - let users see and set the parameters, if the device has them
+ * qhca_cc_register - let users see and set the parameters
  * @dev: the function, before devlink_register()
  *
  * Context: process.
@@ -116,9 +108,6 @@ int qhca_cc_restore(struct qhca_dev *dev)
  */
 int qhca_cc_register(struct qhca_dev *dev)
 {
-	dev->cc_registered = qhca_cc_offered(dev);
-	if (!dev->cc_registered)
-		return 0;
 	return devlink_params_register(priv_to_devlink(dev), qhca_cc_params,
 				       ARRAY_SIZE(qhca_cc_params));
 }
@@ -131,7 +120,6 @@ int qhca_cc_register(struct qhca_dev *dev)
  */
 void qhca_cc_unregister(struct qhca_dev *dev)
 {
-	if (dev->cc_registered)
-		devlink_params_unregister(priv_to_devlink(dev), qhca_cc_params,
-					  ARRAY_SIZE(qhca_cc_params));
+	devlink_params_unregister(priv_to_devlink(dev), qhca_cc_params,
+				  ARRAY_SIZE(qhca_cc_params));
 }

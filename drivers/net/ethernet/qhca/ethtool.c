@@ -62,19 +62,12 @@ static int qhca_set_ringparam(struct net_device *netdev, struct ethtool_ringpara
 	return qhca_nic_change(nic, &params);
 }
 
-static bool qhca_can_moderate(const struct qhca_nic *nic)
-{
-	return nic->dev->limits.caps & QHCA_CAP_MODIFY_CQ;
-}
-
 static int qhca_get_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
 			     struct kernel_ethtool_coalesce *kernel_c,
 			     struct netlink_ext_ack *extack)
 {
 	struct qhca_nic *nic = netdev_priv(netdev);
 
-	if (!qhca_can_moderate(nic))
-		return -EOPNOTSUPP;
 	c->tx_coalesce_usecs = nic->params.tx_mod.usecs;
 	c->tx_max_coalesced_frames = nic->params.tx_mod.frames;
 	c->rx_coalesce_usecs = nic->params.rx_mod.usecs;
@@ -129,8 +122,6 @@ static int qhca_set_coalesce(struct net_device *netdev, struct ethtool_coalesce 
 	struct qhca_chan_params params = nic->params;
 	int ret;
 
-	if (!qhca_can_moderate(nic))
-		return -EOPNOTSUPP;
 	params.tx_mod.usecs = c->tx_coalesce_usecs;
 	params.tx_mod.frames = c->tx_max_coalesced_frames;
 	params.rx_mod.usecs = c->rx_coalesce_usecs;

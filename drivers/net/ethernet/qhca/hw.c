@@ -25,7 +25,7 @@ int qhca_hw_identify(struct qhca_dev *dev)
 
 	version = qhca_read_reg(dev, QHCA_REG_VERSION);
 	if (FIELD_GET(QHCA_VERSION_MAJOR, version) !=
-	    FIELD_GET(QHCA_VERSION_MAJOR, QHCA_VERSION))
+	    FIELD_GET(QHCA_VERSION_MAJOR, QHCA_VERSION) || version < QHCA_VERSION)
 		return dev_err_probe(d, -ENODEV, "interface version %#x is not supported\n",
 				     version);
 	dev->version = version;

@@ -5,32 +5,30 @@
  */
 #include "qhca.h"
 
-#define QHCA_BOUND(field, cap, min, max) \
-	{ #field, offsetof(struct qhca_limits, field), cap, min, max }
+#define QHCA_BOUND(field, min, max) { #field, offsetof(struct qhca_limits, field), min, max }
 
-/* Smallest useful value of a limit, for devices with capability cap; larger ones are cut to max. */
+/* Smallest useful value of a limit; larger ones are cut to max. */
 static const struct {
 	const char *name;
 	size_t offset;
-	u64 cap;
 	u32 min;
 	u32 max;
 } qhca_bounds[] = {
-	QHCA_BOUND(max_uar, 0, 1, QHCA_DB_CAPS_PAGES),
-	QHCA_BOUND(max_gid, 0, 1, U16_MAX),
-	QHCA_BOUND(max_table_blocks, 0, 1, QHCA_TABLE_MAX_BLOCKS),
-	QHCA_BOUND(max_cq, 0, 3, S32_MAX),
-	QHCA_BOUND(max_cqe_log, 0, QHCA_RING_LOG_MIN, QHCA_RING_LOG_MAX),
-	QHCA_BOUND(max_ethq_log, 0, QHCA_RING_LOG_MIN, QHCA_RING_LOG_MAX),
-	QHCA_BOUND(max_sq_wr_log, 0, 0, QHCA_RING_LOG_MAX),
-	QHCA_BOUND(max_rq_wr_log, 0, 0, QHCA_RING_LOG_MAX),
-	QHCA_BOUND(max_srq_wr_log, 0, 0, QHCA_RING_LOG_MAX),
-	QHCA_BOUND(max_send_sge, 0, 1, QHCA_MAX_SEND_SGE),
-	QHCA_BOUND(max_recv_sge, 0, 1, QHCA_MAX_RECV_SGE),
-	QHCA_BOUND(max_srq_sge, QHCA_CAP_SRQ, 1, QHCA_MAX_RECV_SGE),
-	QHCA_BOUND(max_inline, 0, 0, QHCA_MAX_INLINE),
-	QHCA_BOUND(max_rd_atomic, 0, 0, U8_MAX),
-	QHCA_BOUND(max_fast_reg_blocks, QHCA_CAP_MEM_MGT, 1, QHCA_TABLE_MAX_BLOCKS),
+	QHCA_BOUND(max_uar, 1, QHCA_DB_CAPS_PAGES),
+	QHCA_BOUND(max_gid, 1, U16_MAX),
+	QHCA_BOUND(max_table_blocks, 1, QHCA_TABLE_MAX_BLOCKS),
+	QHCA_BOUND(max_cq, 3, S32_MAX),
+	QHCA_BOUND(max_cqe_log, QHCA_RING_LOG_MIN, QHCA_RING_LOG_MAX),
+	QHCA_BOUND(max_ethq_log, QHCA_RING_LOG_MIN, QHCA_RING_LOG_MAX),
+	QHCA_BOUND(max_sq_wr_log, 0, QHCA_RING_LOG_MAX),
+	QHCA_BOUND(max_rq_wr_log, 0, QHCA_RING_LOG_MAX),
+	QHCA_BOUND(max_srq_wr_log, 0, QHCA_RING_LOG_MAX),
+	QHCA_BOUND(max_send_sge, 1, QHCA_MAX_SEND_SGE),
+	QHCA_BOUND(max_recv_sge, 1, QHCA_MAX_RECV_SGE),
+	QHCA_BOUND(max_srq_sge, 1, QHCA_MAX_RECV_SGE),
+	QHCA_BOUND(max_inline, 0, QHCA_MAX_INLINE),
+	QHCA_BOUND(max_rd_atomic, 0, U8_MAX),
+	QHCA_BOUND(max_fast_reg_blocks, 2, QHCA_TABLE_MAX_BLOCKS),
 };
 
 static void qhca_limits_parse(struct qhca_limits *l, const struct qhca_device_attr *a)
@@ -80,8 +78,7 @@ static int qhca_limits_check(struct qhca_dev *dev, struct qhca_limits *l)
 	for (i = 0; i < ARRAY_SIZE(qhca_bounds); i++) {
 		limit = (void *)l + qhca_bounds[i].offset;
 		*limit = min(*limit, qhca_bounds[i].max);
-		if ((l->caps & qhca_bounds[i].cap) == qhca_bounds[i].cap &&
-		    *limit < qhca_bounds[i].min)
+		if (*limit < qhca_bounds[i].min)
 			return dev_err_probe(&dev->pdev->dev, -ENODEV,
 					     "%s is %u, at least %u is needed\n",
 					     qhca_bounds[i].name, *limit, qhca_bounds[i].min);

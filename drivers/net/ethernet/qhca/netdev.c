@@ -273,12 +273,11 @@ static void qhca_netdev_init_features(struct net_device *netdev, const struct qh
 	}
 	netdev->vlan_features = offloads | NETIF_F_HIGHDMA;
 	netdev->hw_features = offloads | NETIF_F_RXCSUM | NETIF_F_HW_VLAN_CTAG_TX;
-	if (limits->caps & QHCA_CAP_RSS)
+	if (limits->max_ethq > 2)
 		netdev->hw_features |= NETIF_F_RXHASH;
 	/* The device always strips tags. */
-	netdev->features = netdev->hw_features | NETIF_F_HIGHDMA | NETIF_F_HW_VLAN_CTAG_RX;
-	if (limits->caps & QHCA_CAP_NTUPLE)
-		netdev->features |= NETIF_F_NTUPLE;
+	netdev->features = netdev->hw_features | NETIF_F_HIGHDMA | NETIF_F_HW_VLAN_CTAG_RX |
+			   NETIF_F_NTUPLE;
 	netdev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
 }
 

@@ -45,27 +45,6 @@ static void qhca_ntuple_del(struct qhca_nic *nic, struct qhca_ntuple *rule)
 	kfree(rule);
 }
 
-/*
- * Give a rule to the device in place of @old, or of none. A device that cannot replace rules has
- * neither for a moment, and gets @old back if it refuses the new one.
- */
-static int qhca_ntuple_replace(struct qhca_nic *nic, struct qhca_ntuple *rule,
-			       struct qhca_ntuple *old)
-{
-	unsigned int channels = nic->params.channels;
-	int ret;
-
-	if (old && nic->dev->limits.caps & QHCA_CAP_FLOW_REPLACE)
-		rule->number = old->number;
-	else if (old)
-		qhca_ntuple_destroy(nic, old);
-	ret = qhca_ntuple_create(nic, rule, channels);
-	if (ret && old && !old->number && qhca_ntuple_create(nic, old, channels) &&
-	    !qhca_is_dead(nic->dev))
-		netdev_warn(nic->netdev, "rule %u is not in force\n", old->fs.location);
-	return ret;
-}
-
 /**
  * qhca_ntuple_apply - give the rules to the device that it does not have
  * @nic: the port
@@ -204,9 +183,10 @@ static int qhca_ntuple_insert(struct qhca_nic *nic, const struct ethtool_rxnfc *
 	if (rule->fs.flow_type & FLOW_RSS)
 		rule->context = info->rss_context;
 	old = qhca_ntuple_find(nic, info->fs.location);
-	ret = rcu_access_pointer(nic->chans) ? qhca_ntuple_replace(nic, rule, old) :
-			   qhca_ntuple_flow(nic, &rule->fs, rule->context,
-					    nic->params.channels, &flow);
+	rule->number = old ? old->number : 0;
+	ret = rcu_access_pointer(nic->chans) ?
+	      qhca_ntuple_create(nic, rule, nic->params.channels) :
+	      qhca_ntuple_flow(nic, &rule->fs, rule->context, nic->params.channels, &flow);
 	if (ret) {
 		kfree(rule);
 		return ret;
@@ -217,11 +197,6 @@ static int qhca_ntuple_insert(struct qhca_nic *nic, const struct ethtool_rxnfc *
 		kfree(old);
 	}
 	return 0;
-}
-
-static bool qhca_has_ntuple(const struct qhca_nic *nic)
-{
-	return nic->dev->limits.caps & QHCA_CAP_NTUPLE;
 }
 
 /**
@@ -236,8 +211,6 @@ int qhca_set_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *info)
 	struct qhca_nic *nic = netdev_priv(netdev);
 	struct qhca_ntuple *rule;
 
-	if (!qhca_has_ntuple(nic))
-		return -EOPNOTSUPP;
 	switch (info->cmd) {
 	case ETHTOOL_SRXCLSRLINS:
 		return qhca_ntuple_insert(nic, info);
@@ -294,8 +267,6 @@ int qhca_get_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *info, u32 *l
 {
 	struct qhca_nic *nic = netdev_priv(netdev);
 
-	if (!qhca_has_ntuple(nic))
-		return -EOPNOTSUPP;
 	switch (info->cmd) {
 	case ETHTOOL_GRXCLSRLCNT:
 		return qhca_ntuple_all(nic, info, NULL);

@@ -213,7 +213,6 @@ struct qhca_clock {
  * @health: state of a failure
  * @clock_lock: keeps the two halves of the clock together
  * @cc: parameters of congestion control; under qhca_lock()
- * @cc_registered: devlink has them
  * @clock: PTP clock
  * @netdev: Ethernet port
  * @adev: auxiliary device, or NULL while the function is down
@@ -243,7 +242,6 @@ struct qhca_dev {
 	struct qhca_health health;
 	spinlock_t clock_lock;		/* clock registers */
 	u32 cc[QHCA_CC_MAX];
-	bool cc_registered;
 	struct qhca_clock clock;
 	struct net_device *netdev;
 	struct qhca_adev *adev;

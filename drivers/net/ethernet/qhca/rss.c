@@ -2,6 +2,13 @@
 /* qhca.ko: how the device spreads received frames over the channels. */
 #include "eth.h"
 
+static bool qhca_has_rss(const struct net_device *netdev)
+{
+	const struct qhca_nic *nic = netdev_priv(netdev);
+
+	return nic->dev->limits.max_ethq > 2;
+}
+
 static int qhca_rss_set(struct qhca_nic *nic, u32 context, u32 types, const struct qhca_rss *rss)
 {
 	struct qhca_cmd cmd = {
@@ -11,7 +18,7 @@ static int qhca_rss_set(struct qhca_nic *nic, u32 context, u32 types, const stru
 	};
 	struct qhca_mbox mbox = { .in = rss, .in_len = sizeof(*rss) };
 
-	if (!(nic->dev->limits.caps & QHCA_CAP_RSS))
+	if (!qhca_has_rss(nic->netdev))
 		return 0;
 	return qhca_cmd_exec(nic->dev, &cmd, &mbox, NULL);
 }
@@ -161,13 +168,6 @@ static int qhca_rss_change(struct qhca_nic *nic, u32 types, const struct qhca_rs
 	return 0;
 }
 
-static bool qhca_has_rss(const struct net_device *netdev)
-{
-	const struct qhca_nic *nic = netdev_priv(netdev);
-
-	return nic->dev->limits.caps & QHCA_CAP_RSS;
-}
-
 /**
  * qhca_get_rx_ring_count - ethtool: receive queues that a table can name
  * @netdev: the netdev
@@ -312,7 +312,7 @@ int qhca_create_rxfh_context(struct net_device *netdev, struct ethtool_rxfh_cont
 	struct qhca_nic *nic = netdev_priv(netdev);
 	struct qhca_rss_context next = { .types = nic->rss_types, .rss = nic->rss };
 
-	if (!qhca_has_rss(netdev) || !(nic->dev->limits.caps & QHCA_CAP_NTUPLE))
+	if (!qhca_has_rss(netdev))
 		return -EOPNOTSUPP;
 	qhca_rss_default(nic->params.channels, &next.rss);
 	return qhca_rss_set_context(nic, ctx, rxfh, &next, extack);

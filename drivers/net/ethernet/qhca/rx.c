@@ -279,7 +279,7 @@ static int qhca_rx_pool_create(struct qhca_chan *chan)
 
 /*
  * Choose buffers for frames of @len bytes. Allocations of several contiguous pages fail when memory
- * is fragmented, so a frame above a page is spread if the device can do that.
+ * is fragmented, so a frame above a page is spread.
  */
 static void qhca_rx_set_size(struct qhca_chan *chan, u32 len)
 {
@@ -288,7 +288,7 @@ static void qhca_rx_set_size(struct qhca_chan *chan, u32 len)
 	rx->room = len;
 	rx->frags = 1;
 	rx->order = get_order(NET_IP_ALIGN + len);
-	if (!rx->order || !(chan->nic->dev->limits.caps & QHCA_CAP_ETH_SCATTER))
+	if (!rx->order)
 		return;
 	rx->room = PAGE_SIZE - NET_IP_ALIGN;
 	rx->frags = DIV_ROUND_UP(len, rx->room);

@@ -11,9 +11,7 @@
 unsigned int qhca_max_channels(struct qhca_dev *dev)
 {
 	const struct qhca_limits *l = &dev->limits;
-	u32 n = l->caps & QHCA_CAP_RSS ? l->max_ethq / 2 : 1;
-
-	n = min3(n, dev->num_comp, QHCA_CHANNELS_MAX);
+	u32 n = min3(l->max_ethq / 2, dev->num_comp, QHCA_CHANNELS_MAX);
 	/* Each has two CQs, and twice as many while it is replaced; some are left for RDMA. */
 	return clamp_t(u32, n, 1, max(l->max_cq / 8, 1u));
 }
