@@ -108,12 +108,6 @@ struct qhca_sq_wqe {
 			__le32	srqn;	/* at the same offset as in rdma */
 			__le64	swap_add;
 			__le64	compare;
-			/*
-			 * MASKED_*: bits to swap and bits to compare. FETCH_AND_ADD: @compare_mask
-			 * has the top bit of each field; @swap_mask and @compare are not used.
-			 */
-			__le64	swap_mask;
-			__le64	compare_mask;
 		} atomic;
 		struct {		/* FLUSH: has neither SGEs nor inline data */
 			__le64	addr;	/* remote virtual address */
@@ -153,7 +147,7 @@ QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, imm, 12);
 QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, rdma, 16);
 QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, rdma.srqn, 28);
 QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, atomic.srqn, 28);
-QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, atomic.compare_mask, 56);
+QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, atomic.compare, 40);
 
 #define QHCA_SQ_STRIDE_MIN	128
 #define QHCA_SQ_STRIDE_MAX	1024

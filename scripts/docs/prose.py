@@ -26,7 +26,7 @@ ROWS = (
     (ENGINE + 'requester/requester.h', 'QHCA_WINDOW', HARDWARE, r'with a window of # packets'),
     (ENGINE + 'requester/requester.h', 'QHCA_ACKREQ_EVERY', HARDWARE,
      r'of a message and at least every #\.'),
-    (ENGINE + 'responder/responder.h', 'QHCA_MASKED_TRIES', HARDWARE, r'gives up after # attempts'),
+    (ENGINE + 'responder/responder.h', 'QHCA_ADD_TRIES', HARDWARE, r'gives up after # attempts'),
     ('include/qhca/queues.h', 'QHCA_ETH_MAX_FRAGS', HARDWARE,
      r'all but the last have MORE, up to #'),
     (ENGINE + 'events/events.h', 'QHCA_MAX_EQ', HARDWARE, r'and # event queues can exist'),

@@ -69,9 +69,9 @@ struct kv_test {
 extern const struct kv_test kv_arm_tests[], kv_cq_tests[], kv_death_tests[],
 			    kv_dim_tests[], kv_fast_tests[], kv_flush_tests[],
 			    kv_handler_tests[], kv_last_tests[], kv_lost_tests[],
-			    kv_masked_tests[], kv_place_tests[], kv_refused_tests[],
-			    kv_restrack_tests[], kv_rings_tests[], kv_rxq_tests[],
-			    kv_srq_tests[], kv_stop_tests[], kv_txq_tests[], kv_xrc_tests[];
+			    kv_place_tests[], kv_refused_tests[], kv_restrack_tests[],
+			    kv_rings_tests[], kv_rxq_tests[], kv_srq_tests[],
+			    kv_stop_tests[], kv_txq_tests[], kv_xrc_tests[];
 
 /* struct kv_end - a QP, beyond RESET if @init, with one CQ for both of its queues */
 struct kv_end {
@@ -141,7 +141,6 @@ int kv_send(struct kv_end *e, struct kv_done *d, struct ib_sge *sge, int num_sge
 int kv_send_inv(struct kv_end *e, struct kv_done *d, u32 rkey);
 int kv_rdma(struct kv_end *e, struct kv_done *d, enum ib_wr_opcode opcode,
 	    struct ib_sge *sge, u64 raddr, u32 rkey);
-int kv_atomic(struct kv_end *e, struct kv_done *d, struct ib_atomic_wr *wr);
 int kv_reg(struct kv_end *e, struct kv_done *d, struct ib_mr *mr, u32 key, int access);
 int kv_local_inv(struct kv_end *e, struct kv_done *d, u32 key);
 

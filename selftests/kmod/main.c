@@ -32,8 +32,8 @@ static struct dentry *kv_dir;
 
 static const struct kv_test *const kv_lists[] = {
 	kv_arm_tests, kv_cq_tests, kv_fast_tests, kv_handler_tests, kv_lost_tests,
-	kv_masked_tests, kv_place_tests, kv_refused_tests, kv_restrack_tests, kv_rings_tests,
-	kv_srq_tests, kv_txq_tests, kv_xrc_tests,
+	kv_place_tests, kv_refused_tests, kv_restrack_tests, kv_rings_tests, kv_srq_tests,
+	kv_txq_tests, kv_xrc_tests,
 };
 
 /* Further files and their tests. */

@@ -159,6 +159,40 @@ static void kv_at_once(struct kv *kv)
 	kv_wrong_close(kv, &w);
 }
 
+static const struct {
+	enum ib_wr_opcode opcode;
+	int flags;
+} kv_bad_sends[] = {
+	{ IB_WR_LSO },
+	{ IB_WR_MASKED_ATOMIC_CMP_AND_SWP },
+	{ IB_WR_MASKED_ATOMIC_FETCH_AND_ADD },
+	{ IB_WR_ATOMIC_CMP_AND_SWP, IB_SEND_INLINE },
+	{ IB_WR_ATOMIC_FETCH_AND_ADD, IB_SEND_INLINE },
+};
+
+/* Opcodes that the device does not have, and atomics with no memory for their results. */
+static void kv_bad_opcodes(struct kv *kv)
+{
+	const struct ib_send_wr *bad;
+	struct kv_rig r;
+	int i;
+
+	KV_CHECK_EQ(kv, kv->dev->attrs.masked_atomic_cap, IB_ATOMIC_NONE);
+	if (!kv_rig_open(kv, &r, IB_POLL_WORKQUEUE))
+		return;
+	for (i = 0; i < ARRAY_SIZE(kv_bad_sends); i++) {
+		struct ib_atomic_wr wr = {
+			.wr.opcode = kv_bad_sends[i].opcode,
+			.wr.send_flags = kv_bad_sends[i].flags,
+		};
+
+		bad = NULL;
+		KV_CHECK_EQ(kv, ib_post_send(r.a.qp, &wr.wr, &bad), -EINVAL);
+		KV_CHECK(kv, bad == &wr.wr);
+	}
+	kv_rig_close(kv, &r);
+}
+
 /* The peer cannot use the local DMA key. */
 static void kv_dma_key(struct kv *kv)
 {
@@ -201,6 +235,7 @@ const struct kv_test kv_refused_tests[] = {
 	{ "F-026 F-028 F-029 I-035 invalid work requests", kv_bad_work },
 	{ "F-025 F-056 I-010 I-033 requests that the peer must not make", kv_bad_peer },
 	{ "F-026 F-030 refused at once", kv_at_once },
+	{ "B-014 B-054 opcodes that there are not, inline atomics", kv_bad_opcodes },
 	{ "F-016 the peer cannot use the local DMA key", kv_dma_key },
 	{ }
 };

@@ -301,11 +301,6 @@ int kv_rdma(struct kv_end *e, struct kv_done *d, enum ib_wr_opcode opcode,
 	return kv_post(e, d, &wr.wr);
 }
 
-int kv_atomic(struct kv_end *e, struct kv_done *d, struct ib_atomic_wr *wr)
-{
-	return kv_post(e, d, &wr->wr);
-}
-
 int kv_reg(struct kv_end *e, struct kv_done *d, struct ib_mr *mr, u32 key, int access)
 {
 	struct ib_reg_wr wr = {

@@ -139,8 +139,6 @@ static bool packet_name(unsigned opcode, char *buf)
     }
     if (opcode == ROCE_CNP) {
         snprintf(buf, NAME_MAX_LEN, "cnp");
-    } else if (service == SVC_VENDOR >> 5) {
-        snprintf(buf, NAME_MAX_LEN, "rc.masked_%s", opcode_name[op]);
     } else {
         snprintf(buf, NAME_MAX_LEN, "%s.%s", service_name[service],
                  opcode_name[op]);

@@ -5,19 +5,6 @@
  */
 #include "link.h"
 
-/*
- * Whether the packet belongs to the QP's service. Known opcodes for
- * manufacturers belong to RC.
- */
-static bool of_service(const struct vhca_qp *qp, const struct roce_packet *p)
-{
-    uint8_t service = p->opcode & SVC_MASK;
-
-    return service == vhca_qp_service(qp) ||
-           (service == SVC_VENDOR && qp->type == QHCA_QPT_RC &&
-            roce_opcode(p->opcode)->op != OP_NONE);
-}
-
 /* States in which requests and responses are taken. */
 static const struct {
     bool request, response;
@@ -112,7 +99,8 @@ static enum qhca_counter not_taken(const struct vhca_qp *qp,
         if (p->payload_len != CNP_LEN || p->pad) {
             return QHCA_CNT_RX_MALFORMED;
         }
-    } else if (!of_service(qp, p) || !has_half(qp, response)) {
+    } else if ((p->opcode & SVC_MASK) != vhca_qp_service(qp) ||
+               !has_half(qp, response)) {
         return QHCA_CNT_RX_NO_QP;
     } else if (vhca_qp_is(qp, QHCA_DATAGRAM) && info->op == OP_NONE) {
         return QHCA_CNT_RX_MALFORMED;   /* the responder would not refuse it */

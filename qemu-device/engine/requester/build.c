@@ -92,15 +92,12 @@ static void build_bare(const struct vhca_qp *qp, const struct vhca_swr *wr,
                        struct roce_packet *p)
 {
     uint8_t opcode = vhca_wr_info(wr->opcode)->packet[3];
-    uint8_t op = roce_opcode(opcode)->op;
 
     p->opcode = vhca_qp_service(qp) | opcode;
     p->va = wr->raddr;
     p->rkey = wr->rkey;
     p->swap_add = wr->swap_add;
-    p->compare = op == OP_CAS || op == OP_MASKED_CAS ? wr->compare : 0;
-    p->swap_mask = op == OP_MASKED_CAS ? wr->swap_mask : 0;
-    p->compare_mask = wr->compare_mask;
+    p->compare = opcode == RC_CMP_SWAP ? wr->compare : 0;
     p->srqn = wr->srqn;
     p->dma_len = wr->flush_len;
     p->flush_type = wr->flush_type;

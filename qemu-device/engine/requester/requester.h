@@ -39,7 +39,6 @@ struct vhca_swr {
     uint64_t wr_id;
     uint64_t raddr;
     uint64_t swap_add, compare;
-    uint64_t swap_mask, compare_mask;   /* masked atomics */
     struct {
         struct qhca_av av;      /* port, GID index and PD have been checked */
         uint32_t qpn, qkey;

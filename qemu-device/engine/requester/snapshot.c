@@ -36,8 +36,6 @@ static const struct vhca_snap_field swr_fields[] = {
     QHCA_SNAP_ANY(struct vhca_swr, raddr),
     QHCA_SNAP_ANY(struct vhca_swr, swap_add),
     QHCA_SNAP_ANY(struct vhca_swr, compare),
-    QHCA_SNAP_ANY(struct vhca_swr, swap_mask),
-    QHCA_SNAP_ANY(struct vhca_swr, compare_mask),
     QHCA_SNAP_RAW(struct vhca_swr, ud.av),
     QHCA_SNAP_MAX(struct vhca_swr, ud.qpn, QHCA_OBJ_MASK),
     QHCA_SNAP_ANY(struct vhca_swr, ud.qkey),
@@ -59,7 +57,7 @@ static const struct vhca_snap_field swr_fields[] = {
     QHCA_SNAP_FLAG(struct vhca_swr, paged),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_swr, 656);
+QHCA_SNAP_KNOWS(struct vhca_swr, 640);
 
 static const struct vhca_snap_field memop_fields[] = {
     QHCA_SNAP_ANY(struct vhca_memop, key),

@@ -15,8 +15,6 @@
 #define KIND_CAS    (FETCHES | QHCA_RULE_8_BYTES | QHCA_RULE_ATOMIC | \
                      QHCA_RULE_BARE)
 #define KIND_ADD    KIND_CAS
-#define KIND_MASKED_CAS KIND_CAS
-#define KIND_MASKED_ADD KIND_CAS
 #define KIND_FLUSH  (QHCA_RULE_RD_ATOMIC | QHCA_RULE_NO_DATA | QHCA_RULE_BARE)
 #define KIND_STORE  (QHCA_RULE_INLINE | QHCA_RULE_8_BYTES | QHCA_RULE_RD_ATOMIC)
 #define KIND_BIND   (QHCA_RULE_NO_DATA | QHCA_RULE_MEMOP)
@@ -79,8 +77,6 @@ static void parse_send_header(const struct qhca_sq_wqe *w, struct vhca_swr *wr)
     wr->srqn = le32toh(w->rdma.srqn) & QHCA_OBJ_MASK;
     wr->swap_add = le64toh(w->atomic.swap_add);
     wr->compare = le64toh(w->atomic.compare);
-    wr->swap_mask = le64toh(w->atomic.swap_mask);
-    wr->compare_mask = le64toh(w->atomic.compare_mask);
     wr->ud.av = w->ud.av;
     wr->ud.qpn = le32toh(w->ud.qpn) & QHCA_OBJ_MASK;
     wr->ud.qkey = le32toh(w->ud.qkey);

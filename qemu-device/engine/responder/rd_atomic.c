@@ -105,39 +105,21 @@ static enum vhca_rx_result take_word(struct qhca_engine *e, struct vhca_qp *qp,
     return vhca_response_room(qp) ? QHCA_RX_DONE : QHCA_RX_REPEAT;
 }
 
-/* Return what a masked atomic, or FETCH_ADD, changes @old to (B-075). */
-static uint64_t masked_result(const struct roce_packet *p, uint64_t old)
-{
-    enum roce_op op = roce_opcode(p->opcode)->op;
-    uint64_t mask = op == OP_FAA ? 0 : p->compare_mask;
-
-    if (op == OP_MASKED_CAS) {
-        return (old ^ p->compare) & mask ? old :
-               (old & ~p->swap_mask) | (p->swap_add & p->swap_mask);
-    }
-    /*
-     * Add without the top bit of each field, so that carries end in that bit,
-     * and then add the top bits without carry.
-     */
-    return ((old & ~mask) + (p->swap_add & ~mask)) ^
-           ((old ^ p->swap_add) & mask);
-}
-
 /*
- * QPs take turns, so only a CPU can change the word in between. One that does
- * so forever must not hold up the device: give up as if DMA had failed.
+ * Add to a big-endian word, which the host's atomic addition cannot do. QPs take
+ * turns, so only a CPU can change the word in between. One that does so forever
+ * must not hold up the device: give up as if DMA had failed.
  */
-static enum vhca_mem_result execute_masked(struct qhca_engine *e,
-                                           struct vhca_mr *mr,
-                                           const struct roce_packet *p,
-                                           uint64_t *orig)
+static enum vhca_mem_result add_by_cas(struct qhca_engine *e,
+                                       struct vhca_mr *mr,
+                                       const struct roce_packet *p,
+                                       uint64_t *orig)
 {
     enum vhca_mem_result result;
     uint64_t found = 0;         /* a guess; the first attempt corrects it */
 
-    for (unsigned i = 0; i < QHCA_MASKED_TRIES; i++) {
-        result = vhca_mr_cas(e, mr, p->va, found, masked_result(p, found),
-                             orig);
+    for (unsigned i = 0; i < QHCA_ADD_TRIES; i++) {
+        result = vhca_mr_cas(e, mr, p->va, found, found + p->swap_add, orig);
         if (result != QHCA_MEM_OK || *orig == found) {
             return result;
         }
@@ -151,18 +133,11 @@ static enum vhca_mem_result execute_atomic(struct qhca_engine *e,
                                            const struct roce_packet *p,
                                            uint64_t *orig)
 {
-    switch (roce_opcode(p->opcode)->op) {
-    case OP_CAS:
+    if (roce_opcode(p->opcode)->op == OP_CAS) {
         return vhca_mr_cas(e, mr, p->va, p->compare, p->swap_add, orig);
-    case OP_FAA:
-        if (!e->big_endian) {
-            return vhca_mr_add(e, mr, p->va, p->swap_add, orig);
-        }
-        break;
-    default:
-        break;
     }
-    return execute_masked(e, mr, p, orig);
+    return e->big_endian ? add_by_cas(e, mr, p, orig) :
+                           vhca_mr_add(e, mr, p->va, p->swap_add, orig);
 }
 
 enum vhca_rx_result vhca_rx_atomic(struct qhca_engine *e, struct vhca_qp *qp,

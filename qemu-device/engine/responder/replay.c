@@ -92,8 +92,6 @@ void vhca_responder_duplicate(struct qhca_engine *e, struct vhca_qp *qp,
         break;
     case OP_CAS:
     case OP_FAA:
-    case OP_MASKED_CAS:
-    case OP_MASKED_FAA:
     case OP_FLUSH:
     case OP_ATOMIC_WRITE:
         replay_done(qp, p);

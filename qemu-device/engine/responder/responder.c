@@ -142,8 +142,6 @@ static enum vhca_rx_result (*const rx[])(struct qhca_engine *e,
     [OP_READ_REQ] = vhca_rx_read,
     [OP_CAS] = vhca_rx_atomic,
     [OP_FAA] = vhca_rx_atomic,
-    [OP_MASKED_CAS] = vhca_rx_atomic,
-    [OP_MASKED_FAA] = vhca_rx_atomic,
     [OP_FLUSH] = vhca_rx_flush,
     [OP_ATOMIC_WRITE] = vhca_rx_atomic_write,
 };

@@ -120,8 +120,8 @@ void vhca_rx_advance(struct qhca_engine *e, struct vhca_qp *qp,
  */
 void vhca_responder_limit(struct vhca_qp *qp, unsigned before);
 
-/* Compare-and-swaps that a masked atomic, or big-endian FETCH_ADD, may take. */
-#define QHCA_MASKED_TRIES   256u
+/* Compare-and-swaps that a FETCH_ADD of a big-endian guest may take. */
+#define QHCA_ADD_TRIES      256u
 
 /* Each executes a new request of its kind and queues the response. */
 enum vhca_rx_result vhca_rx_read(struct qhca_engine *e, struct vhca_qp *qp,

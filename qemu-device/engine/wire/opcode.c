@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: what each opcode of RoCE means (IBTA table 38), and two of those
- * left to manufacturers.
+ * qhca engine: what each opcode of RoCE means (IBTA table 38).
  */
 #include "wire.h"
 
@@ -13,8 +12,7 @@
 #define LEN_IF(flags, name) ((flags) & OPF_##name ? name##_LEN : 0)
 #define EXT_LEN(flags) \
     (LEN_IF(flags, XRCETH) + LEN_IF(flags, DETH) + LEN_IF(flags, FETH) + \
-     LEN_IF(flags, RETH) + LEN_IF(flags, ATOMICETH) + \
-     LEN_IF(flags, MASKETH) + LEN_IF(flags, AETH) + \
+     LEN_IF(flags, RETH) + LEN_IF(flags, ATOMICETH) + LEN_IF(flags, AETH) + \
      LEN_IF(flags, ATOMICACK) + LEN_IF(flags, IMM) + LEN_IF(flags, IETH))
 #define OP(op, flags) { op, EXT_LEN(flags), flags }
 
@@ -63,10 +61,6 @@ const struct roce_opcode_info roce_opcodes[256] = {
     RELIABLE_OPCODES(SVC_XRC, OPF_XRCETH),
     [RC_FLUSH]              = OP(OP_FLUSH, ONLY | OPF_FETH | OPF_RETH),
     [RC_ATOMIC_WRITE]       = OP(OP_ATOMIC_WRITE, ONLY | PAY | OPF_RETH),
-    [RC_MASKED_CMP_SWAP]    = OP(OP_MASKED_CAS, ONLY | OPF_ATOMICETH |
-                                OPF_MASKETH),
-    [RC_MASKED_FETCH_ADD]   = OP(OP_MASKED_FAA, ONLY | OPF_ATOMICETH |
-                                OPF_MASKETH),
     [SVC_UD | RC_SEND_ONLY] = OP(OP_SEND, ONLY | PAY | OPF_DETH),
     [SVC_UD | RC_SEND_ONLY_IMM] = OP(OP_SEND, ONLY | PAY | OPF_DETH | OPF_IMM),
     [ROCE_CNP]              = OP(OP_CNP, ONLY | PAY),

@@ -73,19 +73,6 @@ static void get_atomiceth(struct roce_packet *p, const uint8_t *h)
     p->compare = get_be64(h + 20);
 }
 
-/* This header is not IBTA's but our own, see hardware.rst. */
-static void put_masketh(const struct roce_packet *p, uint8_t *h)
-{
-    put_be64(h, p->swap_mask);
-    put_be64(h + 8, p->compare_mask);
-}
-
-static void get_masketh(struct roce_packet *p, const uint8_t *h)
-{
-    p->swap_mask = get_be64(h);
-    p->compare_mask = get_be64(h + 8);
-}
-
 static void put_aeth(const struct roce_packet *p, uint8_t *h)
 {
     put_be32(h, (uint32_t)p->syndrome << 24 | p->msn);
@@ -139,7 +126,6 @@ static const struct {
     { OPF_FETH, FETH_LEN, put_feth, get_feth },
     { OPF_RETH, RETH_LEN, put_reth, get_reth },
     { OPF_ATOMICETH, ATOMICETH_LEN, put_atomiceth, get_atomiceth },
-    { OPF_MASKETH, MASKETH_LEN, put_masketh, get_masketh },
     { OPF_AETH, AETH_LEN, put_aeth, get_aeth },
     { OPF_ATOMICACK, ATOMICACK_LEN, put_atomicack, get_atomicack },
     { OPF_IMM, IMM_LEN, put_imm, get_imm },

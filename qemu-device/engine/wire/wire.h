@@ -41,7 +41,7 @@
 #define ICRC_LEN            4
 /*
  * Ethernet, tag, IPv6, UDP, BTH, XRCETH and AtomicETH (the longest), ICRC and
- * padding. Masked atomics have longer headers, but no payload.
+ * padding.
  */
 #define ROCE_MAX_OVERHEAD   (ETH_LEN + VLAN_LEN + IPV6_LEN + UDP_LEN + \
                              BTH_LEN + 4 + 28 + ICRC_LEN + 3)
@@ -124,8 +124,6 @@ enum roce_op {
     OP_FAA,
     OP_FLUSH,
     OP_ATOMIC_WRITE,
-    OP_MASKED_CAS,
-    OP_MASKED_FAA,
     OP_CNP,                 /* congestion notification, in no service */
 };
 
@@ -143,7 +141,6 @@ enum roce_op {
 #define OPF_IETH        0x400
 #define OPF_FETH        0x800
 #define OPF_XRCETH      0x1000
-#define OPF_MASKETH     0x2000
 
 /* Lengths of these headers in bytes. */
 #define XRCETH_LEN      4
@@ -151,7 +148,6 @@ enum roce_op {
 #define FETH_LEN        4
 #define RETH_LEN        16
 #define ATOMICETH_LEN   28
-#define MASKETH_LEN     16
 #define AETH_LEN        4
 #define ATOMICACK_LEN   8
 #define IMM_LEN         4
@@ -176,7 +172,6 @@ static inline const struct roce_opcode_info *roce_opcode(uint8_t opcode)
 #define SVC_UC          0x20
 #define SVC_UD          0x60
 #define SVC_XRC         0xa0
-#define SVC_VENDOR      0xc0    /* and 0xe0: for manufacturers */
 #define SVC_MASK        0xe0
 
 /*
@@ -208,13 +203,6 @@ static inline const struct roce_opcode_info *roce_opcode(uint8_t opcode)
 #define RC_SEND_ONLY_INV        0x17
 #define RC_FLUSH                0x1c    /* annex A19, and the next */
 #define RC_ATOMIC_WRITE         0x1d
-
-/*
- * Opcodes of this device, for RC only: those of the atomics with SVC_VENDOR. A
- * MaskETH follows the AtomicETH.
- */
-#define RC_MASKED_CMP_SWAP      (SVC_VENDOR | RC_CMP_SWAP)
-#define RC_MASKED_FETCH_ADD     (SVC_VENDOR | RC_FETCH_ADD)
 
 #define ROCE_CNP                0x81
 #define CNP_LEN                 16      /* reserved bytes behind its BTH */
@@ -272,7 +260,6 @@ struct roce_packet {
     uint64_t va;                /* RETH, AtomicETH */
     uint32_t rkey, dma_len;
     uint64_t swap_add, compare;
-    uint64_t swap_mask, compare_mask;   /* MaskETH */
     uint8_t syndrome;           /* AETH */
     uint32_t msn;
     uint64_t atomic_orig;

@@ -104,8 +104,6 @@ static void random_wr(struct fuzz *f, struct rc_qp *q)
     wr.flags = (uint8_t)rnd(f, one_in(f, 5) ? 256 : 8);
     wr.inline_len = (unsigned)rnd(f, 70);
     wr.imm = one_in(f, 2) ? some(f, MR) : (uint32_t)nasty(f);
-    wr.swap_mask = nasty(f);
-    wr.compare_mask = nasty(f);
     for (i = 0; i < wr.num_sge; i++) {
         wr.sge[i].addr = some_addr(f);
         wr.sge[i].length = one_in(f, 9) ? (uint32_t)nasty(f) :
@@ -216,9 +214,6 @@ static void random_frame(struct fuzz *f)
                  dev->req.una_psn : dev->rsp.epsn) + (uint32_t)rnd(f, 4);
         p.psn = (p.psn - (uint32_t)rnd(f, 3)) & PSN_MASK;
     }
-    if (service == SVC_RC && one_in(f, 9)) {
-        p.opcode |= SVC_VENDOR;
-    }
     if (one_in(f, 10)) {
         p.psn = (uint32_t)nasty(f) & PSN_MASK;
         p.opcode = (uint8_t)nasty(f);
@@ -228,8 +223,6 @@ static void random_frame(struct fuzz *f)
     p.dma_len = one_in(f, 6) ? (uint32_t)nasty(f) : (uint32_t)rnd(f, 5000);
     p.flush_type = (uint8_t)rnd(f, one_in(f, 9) ? 16 : 3);
     p.flush_level = (uint8_t)rnd(f, 2);
-    p.swap_mask = nasty(f);
-    p.compare_mask = nasty(f);
     p.syndrome = one_in(f, 3) ? (uint8_t)nasty(f) : AETH_ACK;
     p.payload_len = one_in(f, 3) ? 1024 : rnd(f, 1100);
     if (p.opcode == RC_ATOMIC_WRITE && one_in(f, 2)) {

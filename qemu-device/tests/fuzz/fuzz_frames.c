@@ -329,7 +329,6 @@ static void post_send(struct target *t, const struct record *r,
     static const uint8_t opcode[] = {
         QHCA_WR_SEND, QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_READ,
         QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_FLUSH, QHCA_WR_ATOMIC_WRITE,
-        QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD,
     };
     struct rc_qp *q = &t->qp[r->aim & 8 ? 5 : r->aim & 1];
     struct vhca_qp *dev = vhca_qp_get(t->n.g->e, q->qpn);
@@ -337,8 +336,7 @@ static void post_send(struct target *t, const struct record *r,
                             len % 20000);
 
     if (wr.opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD ||
-        wr.opcode == QHCA_WR_ATOMIC_WRITE ||
-        wr.opcode == QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD) {
+        wr.opcode == QHCA_WR_ATOMIC_WRITE) {
         wr.sge[0].length = 8;
     } else if (wr.opcode == QHCA_WR_FLUSH) {
         wr.num_sge = 0;

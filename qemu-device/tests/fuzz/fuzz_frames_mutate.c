@@ -48,7 +48,7 @@ static size_t opcode_seed(uint8_t cfg, uint8_t opcode, uint8_t *data)
     const struct roce_opcode_info *info = roce_opcode(opcode);
     uint8_t service = opcode & SVC_MASK;
     uint8_t qp = service == SVC_UC ? 1 : service == SVC_UD ? 3 :
-                 service == SVC_RC || service == SVC_VENDOR ? 0 :
+                 service == SVC_RC ? 0 :
                  info->flags & OPF_RESPONSE ? 9 : 8;
     uint8_t aim = 0x40 | qp;
     size_t mtu = cfg & FRAMES_CFG_SMALL ? 256 : 1024, n = 0;
@@ -65,7 +65,7 @@ static size_t opcode_seed(uint8_t cfg, uint8_t opcode, uint8_t *data)
     }
     data[n++] = cfg | (info->op == OP_CNP ? FRAMES_CFG_RATES : 0);
     n += put_rec(data + n, FRAMES_RECV, 0, qp, NULL, 5000);
-    for (kind = 0; kind < 7 && info->flags & OPF_RESPONSE; kind++) {
+    for (kind = 0; kind < 6 && info->flags & OPF_RESPONSE; kind++) {
         n += put_rec(data + n, FRAMES_SEND, 0, (uint8_t)(kind << 4 | qp), NULL,
                      mtu + 100);
     }

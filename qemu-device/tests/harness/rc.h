@@ -131,7 +131,6 @@ struct rc_wr {
     uint32_t rkey;
     uint32_t srqn;              /* XRC */
     uint64_t swap_add, compare;
-    uint64_t swap_mask, compare_mask;   /* masked atomics */
     uint32_t flush_len;         /* FLUSH: this and the next two */
     uint8_t flush_type, flush_level;
     /* REG_MR, BIND_MW: */

@@ -78,8 +78,6 @@ static void put_body(struct qhca_sq_wqe *w, const struct rc_wr *wr)
         w->atomic.srqn = htole32(wr->srqn);
         w->atomic.swap_add = htole64(wr->swap_add);
         w->atomic.compare = htole64(wr->compare);
-        w->atomic.swap_mask = htole64(wr->swap_mask);
-        w->atomic.compare_mask = htole64(wr->compare_mask);
         break;
     }
 }

@@ -44,7 +44,6 @@ static const char *opcode_name(unsigned opcode)
 {
     static const char *const service[8] = {
         [SVC_RC >> 5] = "RC", [SVC_UC >> 5] = "UC", [SVC_UD >> 5] = "UD",
-        [SVC_VENDOR >> 5] = "MASKED",
     };
     static const char *const op[32] = {
         "SEND_FIRST", "SEND_MIDDLE", "SEND_LAST", "SEND_LAST_IMM", "SEND_ONLY",

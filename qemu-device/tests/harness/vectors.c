@@ -45,8 +45,6 @@ static const struct field {
     FIELD("atomiceth.va", NUMBER, va), FIELD("atomiceth.rkey", NUMBER, rkey),
     FIELD("atomiceth.swapdata", NUMBER, swap_add),
     FIELD("atomiceth.cmpdata", NUMBER, compare),
-    FIELD("masketh.swapmask", NUMBER, swap_mask),
-    FIELD("masketh.cmpmask", NUMBER, compare_mask),
     FIELD("aeth.syndrome", NUMBER, syndrome), FIELD("aeth.msn", NUMBER, msn),
     FIELD("atomicacketh.origremdata", NUMBER, atomic_orig),
     FIELD("immdt.imm", BYTES, imm), FIELD("ieth.rkey", NUMBER, inv_key),

@@ -39,8 +39,6 @@ LAYOUT = {
     'immdt': (('imm', 32),),
     'ieth': (('rkey', 32),),
     'feth': (('resv', 26), ('sel', 2), ('plt', 4)),
-    # Vendor-specific, see Documentation/hardware.rst.
-    'masketh': (('swapmask', 64), ('cmpmask', 64)),
 }
 SIZE = {name: sum(bits for _, bits in fields) // 8 for name, fields in LAYOUT.items()}
 WIDTH = {f'{name}.{field}': bits for name, fields in LAYOUT.items() for field, bits in fields}
@@ -80,8 +78,6 @@ INVALIDATE = {0x16: ('SEND', 'LAST', 'ieth'), 0x17: ('SEND', 'ONLY', 'ieth')}
 PLACEMENT = {0x1c: ('FLUSH', 'ONLY', 'feth reth'), 0x1d: ('ATOMIC_WRITE', 'ONLY', 'reth')}
 RELIABLE = {**MESSAGES, **READS_ATOMICS, **INVALIDATE}
 DATAGRAM = {op: MESSAGES[op] for op in (0x04, 0x05)}
-MASKED = {0x13: ('MASKED_CMP_SWAP', 'ONLY', 'atomiceth masketh'),
-          0x14: ('MASKED_FETCH_ADD', 'ONLY', 'atomiceth masketh')}
 RESYNC = {0x15: ('RESYNC', 'ONLY', '')}
 CNP = {0x01: ('CNP', 'ONLY', '')}
 
@@ -94,7 +90,6 @@ SERVICES = (
     ('UD', 0x60, DATAGRAM, 'deth', ''),
     ('CNP', 0x80, CNP, '', ''),
     ('XRC', 0xa0, RELIABLE, 'xrceth', ''),
-    ('OWN', 0xc0, MASKED, '', ''),
 )
 RESPONSES = ('RDMA_READ_RESPONSE', 'ACKNOWLEDGE', 'ATOMIC_ACKNOWLEDGE')
 # Minimal and maximal bytes of payload.

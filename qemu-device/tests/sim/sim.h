@@ -382,8 +382,6 @@ void sim_free_keys(struct sim *s);
 
 /* ---- sim_place.c ---- */
 
-/* Chooses the masks of the masked atomic @wr, and applies it to @value. */
-void sim_plan_masked(struct sim *s, struct rc_wr *wr, uint64_t *value);
 /* Allocates the word at @b that all ATOMIC WRITEs of @a write. */
 void sim_place_setup(struct sim *s, struct sim_qp *a, struct sim_qp *b);
 /* Makes WR @i of @a a FLUSH. */

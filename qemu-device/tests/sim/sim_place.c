@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the simulator's FLUSHes, ATOMIC WRITEs and masked atomics.
+ * qhca engine tests: the simulator's FLUSHes and ATOMIC WRITEs.
  *
  * A FLUSH needs no model of its own: when it is complete, the writes before it
  * are complete as well, and their data is checked.
@@ -81,48 +81,4 @@ void sim_check_store(struct sim *s, struct sim_qp *q)
         !q->may_fail && !written_by(q, last, last + 1)) {
         sim_fail(s, "a word holds what it did before ATOMIC WRITE %u", last);
     }
-}
-
-/* ---- masked atomics ---- */
-
-static uint64_t random_mask(struct sim *s)
-{
-    static const uint64_t mask[] = { 0, ~0ull, 0x8080808080808080ull };
-    unsigned i = sim_rand(s, 6);
-
-    return i < 3 ? mask[i] : test_random(&s->rng);
-}
-
-/* Result of the masked atomic @wr on @value, computed bit by bit. */
-static uint64_t masked_value(const struct rc_wr *wr, uint64_t value)
-{
-    bool swap = wr->opcode == QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP;
-    unsigned carry = 0;
-
-    for (unsigned i = 0; swap && i < 64; i++) {
-        if ((wr->compare_mask >> i & 1) &&
-            (value >> i & 1) != (wr->compare >> i & 1)) {
-            return value;
-        }
-    }
-    for (unsigned i = 0; i < 64; i++) {
-        unsigned bit = value >> i & 1, other = wr->swap_add >> i & 1;
-        unsigned sum = bit + other + carry;
-
-        if (swap) {
-            sum = wr->swap_mask >> i & 1 ? other : bit;
-        }
-        value = (value & ~(1ull << i)) | (uint64_t)(sum & 1) << i;
-        carry = wr->compare_mask >> i & 1 ? 0 : sum >> 1;
-    }
-    return value;
-}
-
-void sim_plan_masked(struct sim *s, struct rc_wr *wr, uint64_t *value)
-{
-    wr->swap_mask = random_mask(s);
-    wr->compare_mask = random_mask(s);
-    wr->compare = sim_rand(s, 3) ? *value ^ ~wr->compare_mask :
-                                   test_random(&s->rng);
-    *value = masked_value(wr, *value);
 }

@@ -27,7 +27,7 @@ static uint32_t random_len(struct sim *s, uint32_t mtu)
 
 #define FIRST_READ  6u
 
-/* From FIRST_READ on they are READs and atomics, the last four for RC alone. */
+/* From FIRST_READ on they are READs and atomics, the last two for RC alone. */
 static uint8_t random_op(struct sim *s, const struct sim_qp *q)
 {
     static const uint8_t ops[] = {
@@ -35,11 +35,9 @@ static uint8_t random_op(struct sim *s, const struct sim_qp *q)
         QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_WRITE_WITH_IMM, QHCA_WR_RDMA_READ,
         QHCA_WR_RDMA_READ, QHCA_WR_ATOMIC_CMP_AND_SWP,
         QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_FLUSH, QHCA_WR_ATOMIC_WRITE,
-        QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP,
-        QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD,
     };
 
-    unsigned n = ARRAY_SIZE(ops) - (q->q.o.type == QHCA_QPT_RC ? 0 : 4);
+    unsigned n = ARRAY_SIZE(ops) - (q->q.o.type == QHCA_QPT_RC ? 0 : 2);
     unsigned first = s->untimed && sim_rand(s, 2) ? FIRST_READ : 0;
 
     return ops[first + sim_rand(s, n - first)];
@@ -85,8 +83,6 @@ static void plan_atomic(struct sim *s, struct sim_wr *w, uint64_t *value)
     w->wr.swap_add = v;
     if (w->wr.opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD) {
         *value += v;
-    } else if (w->wr.opcode != QHCA_WR_ATOMIC_CMP_AND_SWP) {
-        sim_plan_masked(s, &w->wr, value);
     } else {
         w->wr.compare = sim_rand(s, 3) ? *value : *value + 1;
         *value = w->wr.compare == *value ? v : *value;

@@ -120,8 +120,6 @@ static void test_opcodes(void)
           has_kind(r, SVC_UD | RC_SEND_ONLY) &&
           has_kind(r, SVC_UC | RC_SEND_ONLY) && has_kind(r, RC_SEND_ONLY) &&
           !has_kind(r, RC_SEND_ONLY_IMM));
-    r = read_one("tx opcode=rc.m*_add drop");
-    CHECK(has_kind(r, RC_MASKED_FETCH_ADD) && !has_kind(r, RC_FETCH_ADD));
     r = read_one("tx opcode=*.send_* drop");
     CHECK(has_kind(r, SVC_XRC | RC_SEND_FIRST) &&
           has_kind(r, SVC_UD | RC_SEND_ONLY_IMM) &&

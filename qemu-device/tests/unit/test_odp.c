@@ -133,7 +133,7 @@ static void atomics(void)
 {
     static const uint8_t ops[] = {
         QHCA_WR_ATOMIC_CMP_AND_SWP, QHCA_WR_ATOMIC_FETCH_AND_ADD,
-        QHCA_WR_ATOMIC_WRITE, QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD,
+        QHCA_WR_ATOMIC_WRITE,
     };
 
     start_odp(&RC_OPTS);

@@ -215,6 +215,12 @@ static void test_lengths(void)
     post(QHCA_WR_ATOMIC_CMP_AND_SWP, 7);
     done(0, QHCA_WC_LOC_LEN_ERR);
 
+    start_alone(&RC_OPTS);      /* B-054: nowhere to put the old value */
+    wr = rc_wr(&qp, QHCA_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
+    wr.flags |= QHCA_WQE_INLINE;
+    wr.inline_len = 8;
+    rc_finish(&qp, &wr, QHCA_WC_LOC_QP_OP_ERR);
+
     start_alone(&RC_OPTS);      /* B-024: five in a queue for four */
     wr.num_sge = 5;
     rc_post(&qp, &wr);

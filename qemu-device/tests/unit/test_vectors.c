@@ -33,7 +33,6 @@ static const struct {
     { "ATOMIC_ACKNOWLEDGE", OP_ATOMIC_ACK }, { "CMP_SWAP", OP_CAS },
     { "FETCH_ADD", OP_FAA }, { "FLUSH", OP_FLUSH },
     { "ATOMIC_WRITE", OP_ATOMIC_WRITE },
-    { "MASKED_CMP_SWAP", OP_MASKED_CAS }, { "MASKED_FETCH_ADD", OP_MASKED_FAA },
     { "CNP", OP_CNP },
 };
 
@@ -46,7 +45,7 @@ static const struct {
     { "atomiceth", OPF_ATOMICETH }, { "aeth", OPF_AETH },
     { "atomicacketh", OPF_ATOMICACK }, { "immdt", OPF_IMM },
     { "deth", OPF_DETH }, { "ieth", OPF_IETH }, { "feth", OPF_FETH },
-    { "xrceth", OPF_XRCETH }, { "masketh", OPF_MASKETH },
+    { "xrceth", OPF_XRCETH },
 };
 
 static uint16_t flags_of(const char *name)
@@ -240,8 +239,8 @@ static void test_flips(void)
 }
 
 static const struct test tests[] = {
-    { "E-020..E-028 the table of opcodes", test_opcodes },
-    { "E-001..E-012 E-030 E-032 E-033 E-046 every opcode, read, made and cut",
+    { "E-020..E-027 the table of opcodes", test_opcodes },
+    { "E-001..E-011 E-030 E-032 E-033 E-046 every opcode, read, made and cut",
       test_exact },
     { "E-003 E-004 E-031 E-034 tolerated fields; frames of other vendors",
       test_read },

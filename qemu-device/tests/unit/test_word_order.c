@@ -62,7 +62,6 @@ static void operations(void)
     struct rc_wr wr = rc_wr(&qp, QHCA_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
 
     wr.swap_add = 5;
-    wr.compare_mask = 1ull << 31;       /* none of its fields */
     check(wr, FOUND, 3);
     check(wr, 0xff, 0x104);
     wr = rc_wr(&qp, QHCA_WR_ATOMIC_CMP_AND_SWP, 0, 8);
@@ -70,16 +69,6 @@ static void operations(void)
     wr.compare = FOUND;
     check(wr, FOUND, 0x0102030405060708);
     check(wr, FOUND - 1, FOUND - 1);
-    wr = rc_wr(&qp, QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD, 0, 8);
-    wr.swap_add = 0x100000001;
-    wr.compare_mask = 1ull << 31;
-    check(wr, 0x00000000ffffffff, 0x0000000100000000);
-    wr = rc_wr(&qp, QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP, 0, 8);
-    wr.swap_add = 0xabcd;
-    wr.compare = 0xff34;
-    wr.swap_mask = 0xff00;
-    wr.compare_mask = 0x00ff;
-    check(wr, 0x1234, 0xab34);
 }
 
 static void test_orders(void)
@@ -229,7 +218,7 @@ static void touch(struct guest *guest, uint64_t addr)
 
 static void test_contention(void)
 {
-    static const unsigned times[] = { 0, 1, QHCA_MASKED_TRIES - 1, UINT32_MAX };
+    static const unsigned times[] = { 0, 1, QHCA_ADD_TRIES - 1, UINT32_MAX };
     uint64_t *word;
 
     start_big();
@@ -240,13 +229,13 @@ static void test_contention(void)
         busy = times[i];
         *word = htobe64(255);
         inject(RC_FETCH_ADD, i);
-        if (busy < QHCA_MASKED_TRIES) {
+        if (busy < QHCA_ADD_TRIES) {
             expect_orig(i, 255 + 256ull * busy);
             CHECK(be64toh(*word) == 256 + 256ull * busy);
         } else {
             expect_refused(i);
-            CHECK_EQ(tries, QHCA_MASKED_TRIES);
-            CHECK(be64toh(*word) == 255 + 256ull * QHCA_MASKED_TRIES);
+            CHECK_EQ(tries, QHCA_ADD_TRIES);
+            CHECK(be64toh(*word) == 255 + 256ull * QHCA_ADD_TRIES);
         }
     }
 }
@@ -254,7 +243,7 @@ static void test_contention(void)
 static void test_bad_memory(void)
 {
     static const uint8_t opcodes[] = {
-        RC_FETCH_ADD, RC_CMP_SWAP, RC_MASKED_FETCH_ADD, RC_MASKED_CMP_SWAP,
+        RC_FETCH_ADD, RC_CMP_SWAP,
     };
 
     for (unsigned i = 0; i < ARRAY_SIZE(opcodes); i++) {
@@ -267,8 +256,8 @@ static void test_bad_memory(void)
 }
 
 static const struct test tests[] = {
-    { "F-021 B-075 between CPUs of either byte order", test_orders },
-    { "F-021 B-075 on a CPU of either byte order", test_loopback },
+    { "F-021 between CPUs of either byte order", test_orders },
+    { "F-021 on a CPU of either byte order", test_loopback },
     { "F-021 the byte order is set together with ENABLE", test_control },
     { "F-021 only a reset changes the byte order", test_late },
     { "F-021 a saved device knows the byte order", test_saved },

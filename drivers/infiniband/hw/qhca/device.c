@@ -137,8 +137,6 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		attr->kernel_cap_flags |= IBK_LOCAL_DMA_LKEY;
 	qhca_ib_odp_caps(attr);
 	attr->atomic_cap = IB_ATOMIC_HCA;
-	/* On the wire these are opcodes of this device's own, which its peer has to know, too. */
-	attr->masked_atomic_cap = IB_ATOMIC_HCA;
 	attr->local_ca_ack_delay = QHCA_IB_CA_ACK_DELAY;
 	attr->timestamp_mask = U64_MAX;
 	attr->hca_core_clock = NSEC_PER_SEC / MSEC_PER_SEC;	/* kHz */

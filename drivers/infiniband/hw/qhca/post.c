@@ -27,11 +27,10 @@ enum {
 	QHCA_IB_RDMA = BIT(1),
 	QHCA_IB_ATOMIC = BIT(2),
 	QHCA_IB_SWAP = BIT(3),
-	QHCA_IB_MASKS = BIT(4),
-	QHCA_IB_MAY_INLINE = BIT(5),
-	QHCA_IB_KEY = BIT(6),		/* key to invalidate */
-	QHCA_IB_REG = BIT(7),
-	QHCA_IB_NO_DATA = BIT(8),
+	QHCA_IB_MAY_INLINE = BIT(4),
+	QHCA_IB_KEY = BIT(5),		/* key to invalidate */
+	QHCA_IB_REG = BIT(6),
+	QHCA_IB_NO_DATA = BIT(7),
 };
 
 /* For each kind of opcode in opcodes.def, and for the use of the immediate data word. */
@@ -40,8 +39,6 @@ enum {
 #define QHCA_IB_KIND_READ	QHCA_IB_RDMA
 #define QHCA_IB_KIND_CAS	(QHCA_IB_ATOMIC | QHCA_IB_SWAP)
 #define QHCA_IB_KIND_ADD	QHCA_IB_ATOMIC
-#define QHCA_IB_KIND_MASKED_CAS	(QHCA_IB_KIND_CAS | QHCA_IB_MASKS)
-#define QHCA_IB_KIND_MASKED_ADD	(QHCA_IB_KIND_ADD | QHCA_IB_MASKS)
 #define QHCA_IB_KIND_STORE	QHCA_IB_KIND_WRITE
 #define QHCA_IB_KIND_INV	QHCA_IB_NO_DATA
 #define QHCA_IB_KIND_REG	(QHCA_IB_REG | QHCA_IB_NO_DATA)
@@ -138,12 +135,6 @@ static void qhca_ib_put_atomic(struct qhca_sq_wqe *wqe, const struct ib_atomic_w
 	wqe->atomic.compare = cpu_to_le64(swap ? atomic->compare_add : 0);
 }
 
-static void qhca_ib_put_masks(struct qhca_sq_wqe *wqe, const struct ib_atomic_wr *wr)
-{
-	wqe->atomic.swap_mask = cpu_to_le64(wr->swap_mask);
-	wqe->atomic.compare_mask = cpu_to_le64(wr->compare_add_mask);
-}
-
 /* Whether the key of a REG_MR belongs to its MR. */
 static bool qhca_ib_reg_ok(const struct ib_send_wr *wr)
 {
@@ -178,8 +169,6 @@ static void qhca_ib_put_parts(const struct qhca_ib_qp *qp, struct qhca_sq_wqe *w
 	}
 	if (parts & QHCA_IB_ATOMIC)
 		qhca_ib_put_atomic(wqe, atomic_wr(wr), parts & QHCA_IB_SWAP);
-	if (parts & QHCA_IB_MASKS)
-		qhca_ib_put_masks(wqe, atomic_wr(wr));
 	if (parts & QHCA_IB_KEY)
 		wqe->inv_key = cpu_to_le32(wr->ex.invalidate_rkey);
 	if (parts & QHCA_IB_REG)
