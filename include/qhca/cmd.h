@@ -326,7 +326,6 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 /* What not every device of this interface version has. */
 #define QHCA_CAP_FAULTS		0x01ull	/* the guest may set fault rules */
 #define QHCA_CAP_SHADOW		0x02ull	/* doorbells in memory: CREATE_SHADOW */
-#define QHCA_CAP_MW_2A		0x04ull	/* windows of type 2A, in place of 2B */
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */

@@ -78,8 +78,7 @@ QHCA_ASSERT_SIZE(struct qhca_cmd_alloc_mw, 8);
 
 enum qhca_mw_type {
 	QHCA_MW_1 = 1,		/* all QPs of its PD can use it */
-	QHCA_MW_2A = 2,		/* only the QP that bound it can use it */
-	QHCA_MW_2B = 3,		/* as 2A, and the QP must belong to its PD */
+	QHCA_MW_2B = 2,		/* only the QP of its PD that bound it can use it */
 };
 
 #endif /* QHCA_MR_H */

@@ -45,7 +45,7 @@
 #define QHCA_MAGIC		0x41434851u	/* "QHCA" */
 
 #define QHCA_VERSION_MAJOR	0xffff0000u	/* a driver refuses another major version */
-#define QHCA_VERSION_MINOR	0x0000ffffu	/* a higher one only adds; a driver refuses a lower one */
+#define QHCA_VERSION_MINOR	0x0000ffffu	/* a higher one only adds to a lower */
 #define QHCA_VERSION		0x00010000u	/* version that these headers describe */
 
 #define QHCA_CMD_CAPS_LOG_MAX	0x000000ffu	/* log2 of the largest number of entries */

@@ -146,9 +146,7 @@ static uint32_t offered_send_ops(const struct ibv_device_attr_ex *ex)
 	const uint32_t atomics = 1u << IBV_WR_ATOMIC_CMP_AND_SWP |
 				 1u << IBV_WR_ATOMIC_FETCH_AND_ADD;
 	const uint32_t keys = 1u << IBV_WR_LOCAL_INV | 1u << IBV_WR_SEND_WITH_INV;
-	const unsigned int windows = IBV_DEVICE_MEM_WINDOW |
-				     IBV_DEVICE_MEM_WINDOW_TYPE_2A |
-				     IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+	const unsigned int windows = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	const struct ibv_device_attr *attr = &ex->orig_attr;
 	uint32_t ops = ~0u;
 

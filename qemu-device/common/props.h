@@ -32,7 +32,6 @@ struct qhca_props {
     uint64_t dm_size;
     uint64_t seed;
     char *loopback_capture;
-    bool mw2a;
     bool frames;
     bool guest_faults;
     bool shadow_doorbells;

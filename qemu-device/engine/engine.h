@@ -166,7 +166,6 @@ struct qhca_engine_ops {
  *             limit. See qhca_engine_set_bandwidth()
  * @timer_slack: ns that ops->set_timer may be late: rates are held on average,
  *               and packets may leave earlier by that much
- * @mw_2a: memory windows of type 2 are of type 2A, not 2B
  * @frames: packets between QPs of this port or a neighbour become frames, too;
  *          if not, they are copied directly where that is possible
  * @removable: the device is in a slot from which ops->remove can take it
@@ -184,7 +183,6 @@ struct qhca_engine_config {
     unsigned cpu_share;
     unsigned bandwidth;
     unsigned timer_slack;
-    bool mw_2a;
     bool frames;
     bool removable;
     bool guest_faults;

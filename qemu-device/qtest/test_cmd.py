@@ -65,24 +65,6 @@ def test_capabilities(qemu):
             equal(struct.unpack("<4Q", hca.m.read(box, 32))[3], caps)
 
 
-def test_windows(qemu):
-    """type 2 memory windows are 2A or 2B according to mw2a"""
-    for props, cap, mine, other in (
-            ("", 0, c.MW_2B, c.MW_2A),
-            (",mw2a=on", c.CAP_MW_2A, c.MW_2A, c.MW_2B)):
-        with running(qemu, props) as hca:
-            box = hca.alloc()
-            hca.ok(c.CMD_QUERY_DEVICE, mailbox=box)
-            caps = struct.unpack("<4Q", hca.m.read(box, 32))[3]
-            equal(caps & c.CAP_MW_2A, cap)
-            pdn = hca.ok(c.CMD_ALLOC_PD)
-            key = hca.ok(c.CMD_ALLOC_MW, struct.pack("<IB", pdn, mine))
-            equal(hca.cmd(c.CMD_ALLOC_MW, struct.pack("<IB", pdn, other)).status,
-                  c.ERR_NOT_SUPPORTED)
-            hca.ok(c.CMD_DEALLOC_MW, struct.pack("<I", key))
-            hca.ok(c.CMD_DEALLOC_PD, struct.pack("<I", pdn))
-
-
 def test_query_counters(qemu):
     """the command and QOM show the same counters"""
     with running(qemu) as hca:

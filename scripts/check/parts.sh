@@ -43,7 +43,6 @@ tour           | one  | full             |          | tour
 snapshot       | one  | full             | variants | one_guest 1200 -- snapshot
 pyverbs        | one  | check full       | guest    | one_guest 1200 -- tools speeds cm pyverbs
 matrix         | one  | check full       | guest    | one_guest 2400 -- matrix
-mw2a           | one  | check full       | variants | one_guest 1200 --device-arg mw2a=on --device-arg guest-faults=on --env MW_TYPE_2A=1 -- kselftest mw mw_race inval stress
 server-guest   | one  | full             | server   | server_guest
 server-pair    | pair | full             | server   | machines 2 --mortal-server -- pair-rdma.sh perf ipv6 place cm killed
 server-fuzz    | one  | full             | server   | server_fuzz

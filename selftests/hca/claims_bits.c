@@ -145,7 +145,7 @@ static const struct bit device_bits[] = {
 	{ "UD_IP_CSUM", IBV_DEVICE_UD_IP_CSUM, "post: flags" },
 	{ "XRC", IBV_DEVICE_XRC, "caps: promise" },
 	{ "MEM_MGT_EXTENSIONS", IBV_DEVICE_MEM_MGT_EXTENSIONS, "inval: local, inval: send_inv" },
-	{ "MEM_WINDOW_TYPE_2A", IBV_DEVICE_MEM_WINDOW_TYPE_2A, "mw: caps, caps: promise" },
+	{ "MEM_WINDOW_TYPE_2A", IBV_DEVICE_MEM_WINDOW_TYPE_2A, "mw: caps" },
 	{ "MEM_WINDOW_TYPE_2B", IBV_DEVICE_MEM_WINDOW_TYPE_2B, "mw: caps, caps: promise" },
 	{ "RC_IP_CSUM", IBV_DEVICE_RC_IP_CSUM, "post: flags" },
 	{ "RAW_IP_CSUM", IBV_DEVICE_RAW_IP_CSUM, "raw: checksum" },

@@ -4,10 +4,9 @@
 
 struct dev *dev_open_mw(enum ibv_mw_type type)
 {
-	const unsigned int type_2 = IBV_DEVICE_MEM_WINDOW_TYPE_2A |
-				    IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	struct dev *d = dev_open();
-	unsigned int cap = type == IBV_MW_TYPE_1 ? IBV_DEVICE_MEM_WINDOW : type_2;
+	unsigned int cap = type == IBV_MW_TYPE_1 ? IBV_DEVICE_MEM_WINDOW :
+						   IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 
 	if (!(d->attr.device_cap_flags & cap))
 		test_skip("no memory windows of type %d", type);

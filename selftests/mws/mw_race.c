@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Windows are allocated and bound while the region, or the QP, that they are going to use is about
- * to be destroyed: destroying it fails, and nothing else happens.
+ * A window is allocated and bound while the region that it is going to use is about to be
+ * deregistered: that fails, and nothing else happens.
  *
  * The destroyer waits for the command queue meanwhile. It does so in every run, because the test
  * fills the queue with commands that the device executes slowly, and keeps the only CPU of the
@@ -42,7 +42,6 @@ struct race {
 	int64_t start;
 	atomic_int done;		/* threads of the crowd that have finished */
 	atomic_int tids[CROWD + 1];	/* the last one is that of the destroyer */
-	int (*destroy)(struct race *r);
 	int err;
 };
 
@@ -50,16 +49,6 @@ struct member {
 	struct race *r;
 	int n;
 };
-
-static int destroy_mr(struct race *r)
-{
-	return ibv_dereg_mr(r->buf.mr);
-}
-
-static int destroy_qp(struct race *r)
-{
-	return ibv_destroy_qp(r->e.qp);
-}
 
 /* Runs this thread on CPU 0, or on all others. */
 static void run_on(bool first)
@@ -96,7 +85,7 @@ static void *destroyer(void *arg)
 
 	run_on(true);
 	atomic_store(&r->tids[CROWD], (int)syscall(SYS_gettid));
-	r->err = r->destroy(r);
+	r->err = ibv_dereg_mr(r->buf.mr);
 	return NULL;
 }
 
@@ -145,21 +134,21 @@ static void hurry(bool on)
 }
 
 /* When the crowd has finished the destroyer is next, but it cannot run before this ends. */
-static void bind_first(struct race *r, enum ibv_mw_type type)
+static void bind_first(struct race *r)
 {
 	while (elapsed(r) < HURRY)
 		sleep_ms(1);
 	hurry(true);
 	while (atomic_load(&r->done) < CROWD && elapsed(r) < STALL + 500)
 		;
-	r->mw = ibv_alloc_mw(r->d->pd, type);
+	r->mw = ibv_alloc_mw(r->d->pd, IBV_MW_TYPE_1);
 	if (r->mw)
 		mw_bind(&r->e, r->mw, mw_part(&r->buf, 0, PAGE, MW_RW));
 	hurry(false);
 	REQUIRE(r->mw);
 }
 
-static void run_race(struct race *r, enum ibv_mw_type type)
+static void run_race(struct race *r)
 {
 	struct member members[CROWD];
 	pthread_t threads[CROWD + 1];
@@ -177,14 +166,14 @@ static void run_race(struct race *r, enum ibv_mw_type type)
 	REQUIRE_OK(pthread_create(&threads[CROWD], NULL, destroyer, r));
 	ready = wait_for(r, CROWD, CROWD) && ready;
 	if (ready)
-		bind_first(r, type);
+		bind_first(r);
 	for (i = 0; i <= CROWD; i++)
 		REQUIRE_OK(pthread_join(threads[i], NULL));
 }
 
-static struct race race_new(enum ibv_mw_type type, int (*destroy)(struct race *r))
+static struct race race_new(void)
 {
-	struct race r = { .d = faults_open(), .destroy = destroy, .err = -1 };
+	struct race r = { .d = faults_open(), .err = -1 };
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		test_skip("needs two CPUs");
@@ -194,15 +183,15 @@ static struct race race_new(enum ibv_mw_type type, int (*destroy)(struct race *r
 }
 
 /* Repeats the race until the destroyer fails with EBUSY. The device must survive every try. */
-static struct race race_until_busy(enum ibv_mw_type type, int (*destroy)(struct race *r))
+static struct race race_until_busy(void)
 {
 	struct race r;
 	int i;
 
 	test_timeout(120);
 	for (i = 0; i < TRIES; i++) {
-		r = race_new(type, destroy);
-		run_race(&r, type);
+		r = race_new();
+		run_race(&r);
 		REQUIRE(ibv_alloc_pd(r.d->ctx));
 		if (r.err == EBUSY)
 			return r;
@@ -214,24 +203,10 @@ static struct race race_until_busy(enum ibv_mw_type type, int (*destroy)(struct 
 
 TEST(mr, "F-009 J-018 a window is bound while its region is about to be destroyed")
 {
-	struct race r = race_until_busy(IBV_MW_TYPE_1, destroy_mr);
+	struct race r = race_until_busy();
 
 	CHECK_ERR(ibv_dereg_mr(r.buf.mr), EBUSY);
 	CHECK_ERR(ibv_dealloc_mw(r.mw), 0);
 	CHECK_ERR(ibv_dereg_mr(r.buf.mr), 0);
 	CHECK_ERR(ibv_destroy_qp(r.e.qp), 0);
-}
-
-TEST(qp, "A-021 F-054 a window of type 2A is bound while its QP is about to be destroyed")
-{
-	struct dev *d = dev_open_mw(IBV_MW_TYPE_2);
-	struct race r;
-
-	if (!(d->attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2A))
-		test_skip("windows are of type 2B, which keep no QP");
-	r = race_until_busy(IBV_MW_TYPE_2, destroy_qp);
-	CHECK_ERR(ibv_destroy_qp(r.e.qp), EBUSY);
-	CHECK_ERR(ibv_dealloc_mw(r.mw), 0);
-	CHECK_ERR(ibv_destroy_qp(r.e.qp), 0);
-	CHECK_ERR(ibv_dereg_mr(r.buf.mr), 0);
 }

@@ -26,8 +26,7 @@ int vhca_do_query_device(struct qhca_engine *e, struct vhca_cmd_ctx *c)
         .fw_version = htole64(FW_VERSION),
         .node_guid = htole64(node_guid(e->cfg.mac)),
         .max_mr_size = htole64(QHCA_MAX_MR_SIZE),
-        .caps = htole64((e->cfg.mw_2a ? QHCA_CAP_MW_2A : 0) |
-                        (e->cfg.guest_faults ? QHCA_CAP_FAULTS : 0) |
+        .caps = htole64((e->cfg.guest_faults ? QHCA_CAP_FAULTS : 0) |
                         (e->cfg.shadow ? QHCA_CAP_SHADOW : 0)),
         .max_pd = htole32(QHCA_MAX_PD),
         .max_mr = htole32(QHCA_MAX_MR),

@@ -25,7 +25,7 @@ static void walk_config(struct vhca_snap *s)
         uint64_t value;
     } same[] = {
         { "vectors", cfg->num_vectors }, { "uars", cfg->num_uars },
-        { "max-qp", cfg->max_qp }, { "mw2a", cfg->mw_2a },
+        { "max-qp", cfg->max_qp },
         { "mac", (uint64_t)cfg->mac[0] << 40 | (uint64_t)cfg->mac[1] << 32 |
                  (uint64_t)cfg->mac[2] << 24 | (uint64_t)cfg->mac[3] << 16 |
                  (uint64_t)cfg->mac[4] << 8 | cfg->mac[5] },

@@ -35,16 +35,13 @@ bool vhca_mr_in_range(const struct vhca_mr *mr, uint64_t addr, uint64_t len)
 }
 
 /*
- * Whether @user may use the object at all. It must be valid; a type 2 window
- * serves only the QP it was bound on; all but type 2A require the same PD
- * (F-045 to F-047).
+ * Whether @user may use the object at all. It must be valid and of the same PD;
+ * a type 2 window serves only the QP it was bound on (F-045, F-047).
  */
 static bool accepts(const struct vhca_mr *mr, const struct vhca_key_user *user)
 {
-    if (!mr->valid || (mr->window != QHCA_MW_2A && mr->pd != user->pd)) {
-        return false;
-    }
-    return mr->window <= QHCA_MW_1 || mr->binder->qpn == user->qpn;
+    return mr->valid && mr->pd == user->pd &&
+           (mr->window <= QHCA_MW_1 || mr->binder->qpn == user->qpn);
 }
 
 static bool permits(const struct vhca_mr *mr, uint16_t access)

@@ -275,8 +275,6 @@ void vhca_pages_walk(struct vhca_snap *s, struct vhca_mr *mr);
 
 /* ---- mw.c ---- */
 
-/* Whether the device has windows of that type; returns enum qhca_cmd_status. */
-int vhca_mw_check_type(const struct qhca_engine *e, unsigned type);
 /* Free all windows, for a reset: after the QPs, before the regions. */
 void vhca_mw_free_all(struct qhca_engine *e);
 /*
@@ -293,9 +291,8 @@ bool vhca_mw_binding_ok(const struct vhca_mr *mw, const struct vhca_mr *mr,
 /* Unbind a window from its region, if it is bound. */
 void vhca_mw_unbind(struct vhca_mr *mw);
 /*
- * Unbind all windows of a QP that is to be destroyed. Returns QHCA_OK;
- * QHCA_AGAIN if the budget ended first; QHCA_ERR_BUSY if its windows are of
- * type 2A, which keep it (F-054).
+ * Unbind all windows of a QP that is to be destroyed (F-054). Returns QHCA_OK,
+ * or QHCA_AGAIN if the budget ended first.
  */
 int vhca_mw_release_user(struct qhca_engine *e, struct vhca_key_user *user);
 

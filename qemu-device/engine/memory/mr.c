@@ -355,11 +355,8 @@ static bool may_invalidate(const struct vhca_mr *mr,
     case QHCA_MW_1:
         return false;
     default:
-        if (!mr->valid) {
-            return mr->pd == user->pd;
-        }
-        return mr->binder->qpn == user->qpn &&
-               (mr->window == QHCA_MW_2A || mr->pd == user->pd);
+        return mr->pd == user->pd &&
+               (!mr->valid || mr->binder->qpn == user->qpn);
     }
 }
 

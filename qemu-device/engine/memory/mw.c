@@ -8,30 +8,14 @@
 
 #include "memory.h"
 
-/* Whether type 2 is 2A or 2B is a property of the device. */
-int vhca_mw_check_type(const struct qhca_engine *e, unsigned type)
-{
-    switch (type) {
-    case QHCA_MW_1:
-        return QHCA_OK;
-    case QHCA_MW_2A:
-        return e->cfg.mw_2a ? QHCA_OK : QHCA_ERR_NOT_SUPPORTED;
-    case QHCA_MW_2B:
-        return e->cfg.mw_2a ? QHCA_ERR_NOT_SUPPORTED : QHCA_OK;
-    default:
-        return QHCA_ERR_PARAM;
-    }
-}
-
 int vhca_do_alloc_mw(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_alloc_mw *r = &c->cmd->alloc_mw;
     struct vhca_holder *pd = vhca_table_get(&e->memory->pd, le32toh(r->pdn));
-    int status = vhca_mw_check_type(e, r->type);
     struct vhca_mr *mw;
 
-    if (status != QHCA_OK) {
-        return status;
+    if (r->type != QHCA_MW_1 && r->type != QHCA_MW_2B) {
+        return QHCA_ERR_PARAM;
     }
     if (!pd) {
         return QHCA_ERR_OBJ;
@@ -191,9 +175,6 @@ enum qhca_cqe_status vhca_mw_bind(struct qhca_engine *e,
 int vhca_mw_release_user(struct qhca_engine *e, struct vhca_key_user *user)
 {
     while (!vhca_list_empty(&user->windows)) {
-        if (e->cfg.mw_2a) {
-            return QHCA_ERR_BUSY;
-        }
         if (!vhca_may_go_on(e)) {
             return QHCA_AGAIN;
         }

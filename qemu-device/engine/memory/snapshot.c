@@ -128,9 +128,6 @@ static void walk_mr(struct vhca_snap *s, void *obj)
     vhca_snap_check(s, mr->key >> 8 == s->number, "key");
     vhca_snap_check(s, mr->window || mr->type == QHCA_MR_FAST || mr->valid,
                     "valid");
-    vhca_snap_check(s, !mr->window ||
-                       vhca_mw_check_type(s->e, mr->window) == QHCA_OK,
-                    "window");
     vhca_snap_check(s, !s->load || (mr->window ? m->num_mw < QHCA_MAX_MW :
                                     m->mr.used - m->num_mw < QHCA_MAX_MR),
                     "number of them");

@@ -6,7 +6,7 @@
 
 struct rc_qp other, other_peer;
 
-const unsigned types[NUM_TYPES] = { QHCA_MW_1, QHCA_MW_2A, QHCA_MW_2B };
+const unsigned types[NUM_TYPES] = { QHCA_MW_1, QHCA_MW_2B };
 
 void start(void)
 {
@@ -16,15 +16,9 @@ void start(void)
     start_pair(&o);
 }
 
-void start_for(unsigned type)
+void start_two_pairs(void)
 {
     start();
-    g->e->cfg.mw_2a = type == QHCA_MW_2A;
-}
-
-void start_two_pairs(unsigned type)
-{
-    start_for(type);
     rc_pair(&node, &RC_OPTS, &other, &other_peer);
 }
 

@@ -15,17 +15,15 @@
 #define ATOMIC  QHCA_ACCESS_REMOTE_ATOMIC
 #define ZERO    QHCA_ACCESS_ZERO_BASED
 
-#define NUM_TYPES   3
+#define NUM_TYPES   2
 
 extern struct rc_qp other, other_peer;
 extern const unsigned types[NUM_TYPES];     /* of memory windows */
 
 /* start_pair() with kernel QPs. */
 void start(void);
-/* start() on a device whose type 2 is 2A if @type is, and 2B otherwise. */
-void start_for(unsigned type);
-/* start_for() with a second pair, of user QPs: @other and @other_peer. */
-void start_two_pairs(unsigned type);
+/* start() with a second pair, of user QPs: @other and @other_peer. */
+void start_two_pairs(void);
 
 /* Another region in the QPs' PD, at the addresses of the node's. */
 uint32_t region(unsigned access, unsigned type);

@@ -345,7 +345,7 @@ static void test_windows(void)
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_DESTROY_QP) };
     unsigned irqs, objects;
 
-    start_for(QHCA_MW_2B);
+    start();
     for (unsigned i = 0; i < WINDOWS; i++) {
         bind_window(&qp, mw_create(g, node.pdn, QHCA_MW_2B), 0, 100, RD,
                     QHCA_WC_SUCCESS);

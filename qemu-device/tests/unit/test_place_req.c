@@ -301,7 +301,7 @@ static void test_windows(void)
     uint32_t with, without, key;
     struct rc_wr wr;
 
-    start_two_pairs(QHCA_MW_2B);
+    start_two_pairs();
     with = region(QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_MW_BIND | GLOBAL, 0);
     without = region(QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_MW_BIND, 0);
     key = mw_create(g, node.pdn, QHCA_MW_2B);
@@ -330,7 +330,7 @@ static void test_windows(void)
     rc_finish(&peer, &wr, QHCA_WC_REM_ACCESS_ERR);
 
     for (unsigned i = 0; i < 2; i++) {
-        start_for(QHCA_MW_2B);
+        start();
         without = region(QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_MW_BIND, 0);
         key = mw_create(g, node.pdn, QHCA_MW_2B);
         wr = wr_bind(&qp, key, 0, 4096, i ? GLOBAL :

@@ -11,7 +11,7 @@
 #include "harness/snapshot.h"
 
 #define MAX_STATE   (1u << 20)
-#define HEADER_LEN  (12u + 9 * 8)   /* including the properties */
+#define HEADER_LEN  (12u + 8 * 8)   /* including the properties */
 #define NAME_LEN    12u             /* name of a section */
 
 static uint8_t good[MAX_STATE], bad[MAX_STATE];
@@ -242,16 +242,16 @@ static void other_devices(void)
     bad[12 + 2 * 8] ^= 1;
     refused_for("properties: max-qp");
     memcpy(bad, good, good_len);
-    bad[12 + 5 * 8] ^= 1;
+    bad[12 + 4 * 8] ^= 1;
     refused_for("properties: guest-faults is 0x1, here 0x0");
     memcpy(bad, good, good_len);
-    put_le32(bad + 12 + 6 * 8, 0x10000);
+    put_le32(bad + 12 + 5 * 8, 0x10000);
     refused_for("properties: db-stride is 0x10000, here 0x1000");
     memcpy(bad, good, good_len);
-    bad[12 + 7 * 8] ^= 1;
+    bad[12 + 6 * 8] ^= 1;
     refused_for("properties: shadow-doorbells is 0x0, here 0x1");
     memcpy(bad, good, good_len);
-    bad[12 + 8 * 8] = 1;
+    bad[12 + 7 * 8] = 1;
     refused_for("properties: eth-queues is 0x1, here 0x8");
     memcpy(bad, good, good_len);
     bad[HEADER_LEN + NAME_LEN]++;

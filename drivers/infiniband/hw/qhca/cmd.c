@@ -33,30 +33,28 @@ int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
 }
 
 /**
- * qhca_ib_destroy - destroy an object that a window may refer to
+ * qhca_ib_dereg - deregister a region that a window may refer to
  * @dev: the HCA
- * @opcode: the command
- * @obj: the object
- * @pd: the PD of those windows, or NULL
+ * @key: the region
+ * @pd: its PD, and that of those windows
  *
- * The core makes sure that nothing else uses the object, but a process can allocate and bind a
+ * The core makes sure that nothing else uses the region, but a process can allocate and bind a
  * window at any time, even while this command is queued. If the device refuses without such a
  * reason, it is declared dead.
  *
  * Context: process.
- * Return: 0; or -EBUSY, and the object lives on.
+ * Return: 0; or -EBUSY, and the region lives on.
  */
-int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
-		    struct qhca_ib_pd *pd)
+int qhca_ib_dereg(struct qhca_ib_dev *dev, u32 key, struct qhca_ib_pd *pd)
 {
-	int gone = pd ? atomic_read(&pd->mw_gone) : 0;
-	int ret = qhca_cmd_obj(dev->core, opcode, obj);
+	int gone = atomic_read(&pd->mw_gone);
+	int ret = qhca_cmd_obj(dev->core, QHCA_CMD_DEREG_MR, key);
 
 	if (!ret)
 		return 0;
 	/* If equal, every window was freed before the command was posted, so -EBUSY is a lie. */
-	if (ret == -EBUSY && pd && atomic_read(&pd->mw_made) != gone)
+	if (ret == -EBUSY && atomic_read(&pd->mw_made) != gone)
 		return ret;
-	qhca_cmd_destroy(dev->core, opcode, obj);
+	qhca_cmd_destroy(dev->core, QHCA_CMD_DEREG_MR, key);
 	return 0;
 }

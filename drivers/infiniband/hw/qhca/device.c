@@ -15,20 +15,14 @@ static int qhca_ib_int(u64 val)
 	return min_t(u64, val, INT_MAX);
 }
 
-static u64 qhca_ib_cap_flags(const struct qhca_ib_dev *dev)
-{
-	u64 flags = IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
-		    IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR |
-		    IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_RC_RNR_NAK_GEN |
-		    IB_DEVICE_UD_AV_PORT_ENFORCE | IB_DEVICE_MEM_MGT_EXTENSIONS |
-		    IB_DEVICE_SRQ_RESIZE | IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_ATOMIC_WRITE |
-		    IB_DEVICE_XRC | IB_DEVICE_MANAGED_FLOW_STEERING | IB_DEVICE_RAW_IP_CSUM |
-		    IB_DEVICE_MEM_WINDOW;
-
-	/* The type of a window is only told by these flags, and at most one may be set. */
-	return flags | (qhca_ib_has(dev, QHCA_CAP_MW_2A) ? IB_DEVICE_MEM_WINDOW_TYPE_2A :
-							   IB_DEVICE_MEM_WINDOW_TYPE_2B);
-}
+#define QHCA_IB_CAP_FLAGS							\
+	(IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |		\
+	 IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR |			\
+	 IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_RC_RNR_NAK_GEN |		\
+	 IB_DEVICE_UD_AV_PORT_ENFORCE | IB_DEVICE_MEM_MGT_EXTENSIONS |		\
+	 IB_DEVICE_SRQ_RESIZE | IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_ATOMIC_WRITE |	\
+	 IB_DEVICE_XRC | IB_DEVICE_MANAGED_FLOW_STEERING | IB_DEVICE_RAW_IP_CSUM |	\
+	 IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B)
 
 static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_device_attr *attr)
 {
@@ -131,7 +125,7 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->vendor_id = pdev->vendor;
 	attr->vendor_part_id = pdev->device;
 	attr->hw_ver = pdev->revision;
-	attr->device_cap_flags = qhca_ib_cap_flags(dev);
+	attr->device_cap_flags = QHCA_IB_CAP_FLAGS;
 	attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK | IBK_SG_GAPS_REG;
 	if (dev->limits->reserved_lkey)
 		attr->kernel_cap_flags |= IBK_LOCAL_DMA_LKEY;

@@ -231,23 +231,20 @@ void qhca_ib_faults_check(struct qhca_ib_faults *f)
 }
 
 /**
- * qhca_ib_faults_hold - answer no page faults while the QP is destroyed
+ * qhca_ib_faults_hold - answer no more page faults: the QP is going to be destroyed
  * @f: the faults, or NULL
- * @hold: it begins; false: the QP was not destroyed
  *
  * The device may give the number to another QP as soon as it is free.
  *
  * Context: process.
  */
-void qhca_ib_faults_hold(struct qhca_ib_faults *f, bool hold)
+void qhca_ib_faults_hold(struct qhca_ib_faults *f)
 {
 	if (!f)
 		return;
 	mutex_lock(&f->lock);
-	f->gone = hold;
+	f->gone = true;
 	mutex_unlock(&f->lock);
-	if (!hold)
-		qhca_ib_faults_event(f);
 }
 
 /**

@@ -434,7 +434,7 @@ int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	int ret;
 
 	qhca_ib_odp_going(to_qmr(ibmr), true);
-	ret = qhca_ib_destroy(dev, QHCA_CMD_DEREG_MR, ibmr->lkey, to_qpd(ibmr->pd));
+	ret = qhca_ib_dereg(dev, ibmr->lkey, to_qpd(ibmr->pd));
 	if (ret) {
 		qhca_ib_odp_going(to_qmr(ibmr), false);
 		return ret;

@@ -87,7 +87,7 @@ struct qhca_ib_faults *qhca_ib_faults_new(struct qhca_ib_dev *dev);
 void qhca_ib_faults_start(struct qhca_ib_faults *f, u32 qpn);
 void qhca_ib_faults_event(struct qhca_ib_faults *f);
 void qhca_ib_faults_check(struct qhca_ib_faults *f);
-void qhca_ib_faults_hold(struct qhca_ib_faults *f, bool hold);
+void qhca_ib_faults_hold(struct qhca_ib_faults *f);
 void qhca_ib_faults_end(struct qhca_ib_faults *f);
 
 /* pager.c */
@@ -124,7 +124,7 @@ static inline void qhca_ib_faults_event(struct qhca_ib_faults *f)
 {
 }
 
-static inline void qhca_ib_faults_hold(struct qhca_ib_faults *f, bool hold)
+static inline void qhca_ib_faults_hold(struct qhca_ib_faults *f)
 {
 }
 

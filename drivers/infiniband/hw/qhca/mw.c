@@ -18,7 +18,7 @@ static int qhca_ib_do_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 		cmd.alloc_mw.type = QHCA_MW_1;
 		break;
 	case IB_MW_TYPE_2:
-		cmd.alloc_mw.type = qhca_ib_has(dev, QHCA_CAP_MW_2A) ? QHCA_MW_2A : QHCA_MW_2B;
+		cmd.alloc_mw.type = QHCA_MW_2B;
 		break;
 	default:
 		return qhca_ib_refuse(dev, -EINVAL, "window: type %u", ibmw->type);

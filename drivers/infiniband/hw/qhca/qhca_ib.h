@@ -141,7 +141,7 @@ struct qhca_ib_ucontext {
  * @mw_made: memory windows ever allocated in it, counted before the command
  * @mw_gone: memory windows freed since, counted after the command
  *
- * While a window exists, it can keep a region or a QP from being destroyed.
+ * While a window exists, it can keep a region from being destroyed.
  */
 struct qhca_ib_pd {
 	struct ib_pd ibpd;
@@ -317,8 +317,7 @@ struct qhca_ib_srq;
 /* cmd.c */
 int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj, void *out,
 		  size_t len);
-int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
-		    struct qhca_ib_pd *pd);
+int qhca_ib_dereg(struct qhca_ib_dev *dev, u32 key, struct qhca_ib_pd *pd);
 
 /* charge.c */
 int qhca_ib_charge(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u64 used, u64 all);

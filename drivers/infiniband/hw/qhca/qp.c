@@ -382,27 +382,20 @@ static void qhca_ib_wait_for_mads(const struct ib_qp *gsi)
  * @ibqp: the QP
  * @udata: the user's, or NULL
  *
- * Return: 0, or -EBUSY if a window is bound through the QP, which then still exists.
+ * Return: 0.
  */
 int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
-	int ret;
 
 	if (qp->spread) {
 		qhca_ib_rss_destroy(dev, qp);
 		return 0;
 	}
 	WRITE_ONCE(qp->dying, true);
-	qhca_ib_faults_hold(qp->faults, true);
-	ret = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_QP, qp->qpn,
-			      ibqp->pd ? to_qpd(ibqp->pd) : NULL);
-	if (ret) {
-		WRITE_ONCE(qp->dying, false);
-		qhca_ib_faults_hold(qp->faults, false);
-		return ret;
-	}
+	qhca_ib_faults_hold(qp->faults);
+	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_QP, qp->qpn);
 	qhca_ib_qp_unlink(dev, qp);
 #ifndef QHCA_HAVE_MAD_PORT_CLOSE
 	if (ibqp->qp_type == IB_QPT_GSI)

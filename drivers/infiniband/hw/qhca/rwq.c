@@ -182,7 +182,7 @@ int qhca_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
 	struct qhca_ib_dev *dev = to_qdev(ibwq->device);
 	struct qhca_ib_rwq *rwq = to_qrwq(ibwq);
 
-	qhca_ib_faults_hold(rwq->faults, true);
+	qhca_ib_faults_hold(rwq->faults);
 	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_QP, rwq->qpn);
 	xa_cmpxchg_irq(&dev->rwqs, rwq->qpn, rwq, NULL, 0);
 	cancel_work_sync(&rwq->event_work);
