@@ -77,11 +77,11 @@ static void qhca_tamper_field(QHCAHostile *h, uint8_t *field, size_t size)
 static unsigned qhca_told_of(enum qhca_told what, const void *data, size_t len)
 {
     switch (what) {
-    case QHCA_TOLD_CMD:
+    case VHCA_TOLD_CMD:
         return le16_to_cpu(((const struct qhca_cmd_comp *)data)->opcode);
-    case QHCA_TOLD_EQE:
+    case VHCA_TOLD_EQE:
         return ((const struct qhca_eqe *)data)->type;
-    case QHCA_TOLD_CQE:
+    case VHCA_TOLD_CQE:
         return ((const struct qhca_cqe *)data)->opcode;
     default:
         return len;
@@ -91,10 +91,10 @@ static unsigned qhca_told_of(enum qhca_told what, const void *data, size_t len)
 void qhca_dev_tamper(void *opaque, enum qhca_told what, void *data, size_t len)
 {
     static const char *const name[] = {
-        [QHCA_TOLD_CMD] = "command completion",
-        [QHCA_TOLD_MBOX] = "mailbox",
-        [QHCA_TOLD_EQE] = "EQE",
-        [QHCA_TOLD_CQE] = "CQE",
+        [VHCA_TOLD_CMD] = "command completion",
+        [VHCA_TOLD_MBOX] = "mailbox",
+        [VHCA_TOLD_EQE] = "EQE",
+        [VHCA_TOLD_CQE] = "CQE",
     };
     QHCAState *s = opaque;
     QHCAHostile *h = &s->hostile;

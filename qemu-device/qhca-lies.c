@@ -43,15 +43,15 @@ typedef struct QHCALie {
     { lie, kind, of, offsetof(type, field), sizeof_field(type, field), how, \
       val }
 #define CMD(lie, op, field, how, val) \
-    LIE(lie, 1 << QHCA_TOLD_CMD, QHCA_CMD_##op, struct qhca_cmd_comp, field, \
+    LIE(lie, 1 << VHCA_TOLD_CMD, QHCA_CMD_##op, struct qhca_cmd_comp, field, \
         LIE_##how, val)
 #define MBOX(lie, type, field, how, val) \
-    LIE(lie, 1 << QHCA_TOLD_MBOX, sizeof(type), type, field, LIE_##how, val)
+    LIE(lie, 1 << VHCA_TOLD_MBOX, sizeof(type), type, field, LIE_##how, val)
 #define EQE(lie, type, field, how, val) \
-    LIE(lie, 1 << QHCA_TOLD_EQE, QHCA_EVENT_##type, struct qhca_eqe, field, \
+    LIE(lie, 1 << VHCA_TOLD_EQE, QHCA_EVENT_##type, struct qhca_eqe, field, \
         LIE_##how, val)
 #define CQE(lie, op, field, how, val) \
-    LIE(lie, 1 << QHCA_TOLD_CQE, QHCA_CQE_##op, struct qhca_cqe, field, \
+    LIE(lie, 1 << VHCA_TOLD_CQE, QHCA_CQE_##op, struct qhca_cqe, field, \
         LIE_##how, val)
 #define REG(lie, reg, val) \
     { lie, QHCA_HOSTILE_REG, QHCA_REG_##reg, 0, 4, LIE_SET, val }
@@ -99,11 +99,11 @@ static const QHCALie qhca_lies[] = {
     LIMIT(max_fast_reg_blocks, 0),
     LIMIT(max_tso, 1),
     LIMIT(max_mcast_grp, 0),
-    { "limits-huge", 1 << QHCA_TOLD_MBOX, sizeof(struct qhca_device_attr),
+    { "limits-huge", 1 << VHCA_TOLD_MBOX, sizeof(struct qhca_device_attr),
       offsetof(struct qhca_device_attr, max_pd),
       offsetof(struct qhca_device_attr, reserved_lkey) -
       offsetof(struct qhca_device_attr, max_pd), LIE_ONES, 0 },
-    { "limits-huge", 1 << QHCA_TOLD_MBOX, sizeof(struct qhca_device_attr),
+    { "limits-huge", 1 << VHCA_TOLD_MBOX, sizeof(struct qhca_device_attr),
       offsetof(struct qhca_device_attr, max_msg_size),
       offsetof(struct qhca_device_attr, null_lkey) -
       offsetof(struct qhca_device_attr, max_msg_size), LIE_ONES, 0 },

@@ -53,7 +53,7 @@ typedef struct QHCANet {
     struct vhca_aggregate *tx;      /* frames being collected, or NULL */
     size_t rx_at;                   /* bytes received of an aggregate... */
     uint16_t rx_seq;                /* ...that the network still holds */
-    uint8_t room[QHCA_MAX_FRAME];   /* for a frame that is not complete */
+    uint8_t room[VHCA_MAX_FRAME];   /* for a frame that is not complete */
 } QHCANet;
 
 /* @aggregate: send frames as aggregates, and accept aggregates. */

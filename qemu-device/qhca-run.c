@@ -308,7 +308,7 @@ static void qhca_guest_error(void *opaque, const char *msg)
     qemu_log_mask(LOG_GUEST_ERROR, "%s: %s\n", s->id, msg);
 }
 
-#define QHCA_TRACE(name, params, args) \
+#define VHCA_TRACE(name, params, args) \
 static void qhca_on_##name(void *opaque, params) \
 { \
     QHCAState *s = opaque; \
@@ -318,7 +318,7 @@ static void qhca_on_##name(void *opaque, params) \
 #include "engine/trace.def"
 
 static const struct qhca_engine_traces qhca_traces = {
-#define QHCA_TRACE(name, params, args) .name = qhca_on_##name,
+#define VHCA_TRACE(name, params, args) .name = qhca_on_##name,
 #include "engine/trace.def"
 };
 

@@ -72,8 +72,8 @@ typedef struct QHCAHostile {
 } QHCAHostile;
 
 /* Bits of @kinds for lies that are not written to memory. */
-#define QHCA_HOSTILE_REG (1 << QHCA_TOLD_MAX)
-#define QHCA_HOSTILE_IRQ (2 << QHCA_TOLD_MAX)
+#define QHCA_HOSTILE_REG (1 << VHCA_TOLD_MAX)
+#define QHCA_HOSTILE_IRQ (2 << VHCA_TOLD_MAX)
 
 struct QHCAState {
     PCIDevice parent_obj;

@@ -26,7 +26,7 @@
 
 /* struct text - what is to be written next */
 struct text {
-    uint8_t data[QHCA_MAX_FRAME + PACKET_REST];
+    uint8_t data[VHCA_MAX_FRAME + PACKET_REST];
     size_t len;
 };
 

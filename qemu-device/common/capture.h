@@ -22,7 +22,7 @@ struct qhca_capture {
  */
 bool qhca_capture_begin(struct qhca_capture *c, int fd, const char *id);
 /*
- * Append a frame of at most QHCA_MAX_FRAME bytes that was sent @us microseconds
+ * Append a frame of at most VHCA_MAX_FRAME bytes that was sent @us microseconds
  * after the beginning of 1970. Without a file nothing happens. Returns false
  * with errno set; then nothing more will be written.
  */

@@ -45,7 +45,7 @@ const char *qhca_props_wrong(const struct qhca_props *p, const uint8_t mac[6])
           is_power_of_two(p->db_stride),
           "'db-stride' must be a power of two between 4K and 64K" },
         { p->max_qp >= 2, "'max-qp' must be at least 2" },
-        { is_between(p->eth_queues, 1, QHCA_MAX_ETH_PAIRS) &&
+        { is_between(p->eth_queues, 1, VHCA_MAX_ETH_PAIRS) &&
           is_power_of_two(p->eth_queues),
           "'eth-queues' must be a power of two between 1 and 8" },
         { is_between(p->cmd_timeout_ms, 1, QHCA_MAX_CMD_TIMEOUT_MS),

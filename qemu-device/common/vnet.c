@@ -50,7 +50,7 @@ const uint8_t *qhca_vnet_frame(const uint8_t *buf, size_t *len, uint8_t *room)
     memcpy(&hdr, buf, sizeof(hdr));
     *len -= sizeof(hdr);
     unsummed = hdr.flags & NEEDS_CSUM;
-    if ((!unsummed && *len >= ETH_MIN_LEN) || *len > QHCA_MAX_FRAME) {
+    if ((!unsummed && *len >= ETH_MIN_LEN) || *len > VHCA_MAX_FRAME) {
         return frame;       /* one that is too long is the engine's to refuse */
     }
     memcpy(room, frame, *len);

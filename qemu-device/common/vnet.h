@@ -24,7 +24,7 @@ struct qhca_vnet qhca_vnet_long(const struct qhca_long_frame *how);
  * The kernel is not asked to leave out checksums, but may be by whoever else
  * has the tap: one that is missing is added. A short frame is padded.
  * @len: of both; what the frame has then
- * @room: for QHCA_MAX_FRAME bytes of a frame that is not complete
+ * @room: for VHCA_MAX_FRAME bytes of a frame that is not complete
  */
 const uint8_t *qhca_vnet_frame(const uint8_t *buf, size_t *len, uint8_t *room);
 

@@ -28,18 +28,18 @@
 
 struct qhca_engine;
 
-#define QHCA_MAX_ETH_PAIRS      8u
+#define VHCA_MAX_ETH_PAIRS      8u
 
 /* The longest frame that the port sends, without FCS: it may have two tags. */
-#define QHCA_VLAN_ROOM          4
-#define QHCA_MAX_FRAME          (14 + 2 * QHCA_VLAN_ROOM + QHCA_ETH_MTU_MAX)
+#define VHCA_VLAN_ROOM          4
+#define VHCA_MAX_FRAME          (14 + 2 * VHCA_VLAN_ROOM + QHCA_ETH_MTU_MAX)
 
 /**
  * struct qhca_engine_traces - functions for the trace points of the data path,
  * see trace.def
  */
 struct qhca_engine_traces {
-#define QHCA_TRACE(name, params, args) void (*name)(void *opaque, params);
+#define VHCA_TRACE(name, params, args) void (*name)(void *opaque, params);
 #include "trace.def"
 };
 
@@ -60,11 +60,11 @@ struct qhca_long_frame {
 
 /* What the device tells its driver, by the structure that it writes. */
 enum qhca_told {
-    QHCA_TOLD_CMD,              /* struct qhca_cmd_comp */
-    QHCA_TOLD_MBOX,             /* the answer in a mailbox */
-    QHCA_TOLD_EQE,              /* struct qhca_eqe */
-    QHCA_TOLD_CQE,              /* struct qhca_cqe */
-    QHCA_TOLD_MAX
+    VHCA_TOLD_CMD,              /* struct qhca_cmd_comp */
+    VHCA_TOLD_MBOX,             /* the answer in a mailbox */
+    VHCA_TOLD_EQE,              /* struct qhca_eqe */
+    VHCA_TOLD_CQE,              /* struct qhca_cqe */
+    VHCA_TOLD_MAX
 };
 
 /**
@@ -158,7 +158,7 @@ struct qhca_engine_ops {
  *                 the caller of qhca_engine_doorbell() splits addresses by
  * @max_qp: queue pairs that may exist
  * @eth_queues: Ethernet queues of each direction that may exist, a power of two
- *              up to QHCA_MAX_ETH_PAIRS; with 1 frames cannot be spread
+ *              up to VHCA_MAX_ETH_PAIRS; with 1 frames cannot be spread
  * @cmd_timeout_ms: value of the command timeout register
  * @cpu_share: percent of a host CPU's time that the device may work, reckoned
  *             in units of work, see Documentation/bounds.rst; 0: no limit
@@ -304,11 +304,11 @@ bool qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
                             const char *text, struct qhca_fault_error *err);
 /*
  * Print the rules, a line each that can be set again, with the number of hits.
- * Returns the length, as snprintf() does; QHCA_FAULTS_TEXT is always enough.
+ * Returns the length, as snprintf() does; VHCA_FAULTS_TEXT is always enough.
  */
 size_t qhca_engine_get_faults(const struct qhca_engine *e, char *buf,
                               size_t size);
-#define QHCA_FAULTS_TEXT    6144u
+#define VHCA_FAULTS_TEXT    6144u
 
 /*
  * Write the state of the device to @buf, so that another engine with the same
@@ -350,14 +350,14 @@ struct qhca_holding {
     uint32_t max, used;
 };
 
-#define QHCA_MAX_HOLDINGS   40
+#define VHCA_MAX_HOLDINGS   40
 
 /*
  * List all memory of the engine, kind by kind; returns how many kinds there
  * are. Documentation/bounds.rst has the table.
  */
 unsigned qhca_engine_holdings(const struct qhca_engine *e,
-                              struct qhca_holding h[QHCA_MAX_HOLDINGS]);
+                              struct qhca_holding h[VHCA_MAX_HOLDINGS]);
 /* Return the bytes held now; @max: the most that can be held. */
 uint64_t qhca_engine_memory(const struct qhca_engine *e, uint64_t *max);
 

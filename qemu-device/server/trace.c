@@ -47,7 +47,7 @@ static const char *id_of(const struct hca *hca)
     return hca->name;
 }
 
-#define QHCA_TRACE(name, params, args) \
+#define VHCA_TRACE(name, params, args) \
 static void on_##name(void *opaque, params) \
 { \
     trace_qhca_##name(id_of(opaque), args); \
@@ -57,11 +57,11 @@ static void on_##name(void *opaque, params) \
 const struct qhca_engine_traces *trace_of_engine(void)
 {
     static const struct qhca_engine_traces traces = {
-#define QHCA_TRACE(name, params, args) .name = on_##name,
+#define VHCA_TRACE(name, params, args) .name = on_##name,
 #include "../engine/trace.def"
     };
     static const int of_engine[] = {
-#define QHCA_TRACE(name, params, args) TRACE_qhca_##name,
+#define VHCA_TRACE(name, params, args) TRACE_qhca_##name,
 #include "../engine/trace.def"
     };
 

@@ -361,7 +361,7 @@ static bool take_frames(struct net *net)
 
 static void receive_vnet(struct net *net, const uint8_t *buf, size_t len)
 {
-    uint8_t room[QHCA_MAX_FRAME];
+    uint8_t room[VHCA_MAX_FRAME];
     const uint8_t *frame = qhca_vnet_frame(buf, &len, room);
 
     if (frame) {

@@ -10,7 +10,7 @@
 #include "../qps/qps.h"
 #include "../shadow/shadow.h"
 
-#define QHCA_CMD_LOG_MAX    8
+#define VHCA_CMD_LOG_MAX    8
 
 struct vhca_cmdq {
     uint64_t sq, cq;

@@ -70,7 +70,7 @@ static int run_command(struct qhca_engine *e, const struct command *command)
         q->ctx.again = true;
     }
     if (status == QHCA_OK && command->dir == MBOX_OUT) {
-        vhca_tamper(e, QHCA_TOLD_MBOX, q->mbox, command->mbox_len);
+        vhca_tamper(e, VHCA_TOLD_MBOX, q->mbox, command->mbox_len);
         if (!vhca_dma_write(e, le64toh(q->cmd.mailbox), q->mbox,
                             command->mbox_len)) {
             return QHCA_ERR_DMA;
@@ -81,14 +81,14 @@ static int run_command(struct qhca_engine *e, const struct command *command)
 
 /*
  * Apply fault rules to the command that has been read. Returns QHCA_OK, the
- * status it fails with, or QHCA_AGAIN if the queue stalls.
+ * status it fails with, or VHCA_AGAIN if the queue stalls.
  */
 static int judge(struct qhca_engine *e)
 {
     struct vhca_cmdq *q = e->cmdq;
     unsigned opcode = le16toh(q->cmd.opcode);
     struct vhca_fault_at at = {
-        .point = QHCA_FAULT_CMD, .kind = (uint8_t)opcode,
+        .point = VHCA_FAULT_CMD, .kind = (uint8_t)opcode,
     };
     struct vhca_fault does;
 
@@ -97,13 +97,13 @@ static int judge(struct qhca_engine *e)
         return QHCA_OK;
     }
     does = vhca_fault_judge(e, &at);
-    if (does.action == QHCA_FAULT_STALL) {
+    if (does.action == VHCA_FAULT_STALL) {
         q->stalled = true;
         e->faults->stalled = does.value ? e->now + does.value : 0;
         vhca_faults_update(e);
-        return QHCA_AGAIN;
+        return VHCA_AGAIN;
     }
-    return does.action == QHCA_FAULT_FAIL ? (int)does.value : QHCA_OK;
+    return does.action == VHCA_FAULT_FAIL ? (int)does.value : QHCA_OK;
 }
 
 static int execute(struct qhca_engine *e, uint32_t slot)
@@ -113,12 +113,12 @@ static int execute(struct qhca_engine *e, uint32_t slot)
     int status = e->cmdq->judged ? QHCA_OK : judge(e);
 
     /* Once it is done, nobody writes to what it takes away. */
-    vhca_order_finish(e, QHCA_EVERY_QP);
+    vhca_order_finish(e, VHCA_EVERY_QP);
     vhca_gather_drop(e);
     if (status == QHCA_OK) {
         status = command ? run_command(e, command) : QHCA_ERR_OPCODE;
     }
-    if (status == QHCA_AGAIN) {
+    if (status == VHCA_AGAIN) {
         return status;
     }
     if (status != QHCA_OK) {
@@ -146,7 +146,7 @@ static bool complete(struct qhca_engine *e, uint32_t slot, int status)
                     sizeof(comp);
 
     q->cq_pi++;
-    vhca_tamper(e, QHCA_TOLD_CMD, &comp, sizeof(comp));
+    vhca_tamper(e, VHCA_TOLD_CMD, &comp, sizeof(comp));
     return vhca_dma_write_entry(e, addr, &comp, sizeof(comp));
 }
 
@@ -159,7 +159,7 @@ static bool take(struct qhca_engine *e, uint32_t slot)
                               sizeof(q->cmd));
     q->ctx.cmd = &q->cmd;
     q->ctx.mbox = q->mbox;
-    q->judged = !vhca_faults_at(e, QHCA_FAULT_CMD);
+    q->judged = !vhca_faults_at(e, VHCA_FAULT_CMD);
     q->ctx.again = false;
     q->ctx.obj = q->ctx.from = q->ctx.done = 0;
     return q->active;
@@ -204,7 +204,7 @@ static bool serve_one(struct qhca_engine *e, bool *tell)
 
     if (q->active || take(e, slot)) {
         status = execute(e, slot);
-        if (status == QHCA_AGAIN) {
+        if (status == VHCA_AGAIN) {
             return true;
         }
         drop_imports(e);
@@ -283,7 +283,7 @@ static bool rings_ok(const struct vhca_cmdq *q)
     const uint64_t low = QHCA_PAGE_SIZE - 1;
 
     return q->sq && q->cq && !(q->sq & low) && !(q->cq & low) &&
-           q->log_size <= QHCA_CMD_LOG_MAX;
+           q->log_size <= VHCA_CMD_LOG_MAX;
 }
 
 bool vhca_cmdq_start(struct qhca_engine *e)
@@ -295,16 +295,16 @@ bool vhca_cmdq_start(struct qhca_engine *e)
 }
 
 static const struct vhca_snap_field cmdq_fields[] = {
-    QHCA_SNAP_ANY(struct vhca_cmdq, sq),
-    QHCA_SNAP_ANY(struct vhca_cmdq, cq),
-    QHCA_SNAP_ANY(struct vhca_cmdq, log_size),
-    QHCA_SNAP_ANY(struct vhca_cmdq, pi),
-    QHCA_SNAP_ANY(struct vhca_cmdq, ci),
-    QHCA_SNAP_ANY(struct vhca_cmdq, cq_pi),
-    QHCA_SNAP_FLAG(struct vhca_cmdq, active),
+    VHCA_SNAP_ANY(struct vhca_cmdq, sq),
+    VHCA_SNAP_ANY(struct vhca_cmdq, cq),
+    VHCA_SNAP_ANY(struct vhca_cmdq, log_size),
+    VHCA_SNAP_ANY(struct vhca_cmdq, pi),
+    VHCA_SNAP_ANY(struct vhca_cmdq, ci),
+    VHCA_SNAP_ANY(struct vhca_cmdq, cq_pi),
+    VHCA_SNAP_FLAG(struct vhca_cmdq, active),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_cmdq, 28896);
+VHCA_SNAP_KNOWS(struct vhca_cmdq, 28896);
 
 void vhca_cmdq_walk(struct vhca_snap *s, uint8_t state)
 {

@@ -61,15 +61,15 @@ void vhca_congestion_walk(struct vhca_snap *s)
 }
 
 static const struct vhca_snap_field rp_fields[] = {
-    QHCA_SNAP_MAX(struct vhca_rp, rate, VHCA_KBIT_MAX),
-    QHCA_SNAP_MAX(struct vhca_rp, target, VHCA_KBIT_MAX),
-    QHCA_SNAP_MAX(struct vhca_rp, alpha, VHCA_ALPHA_ONE),
-    QHCA_SNAP_ANY(struct vhca_rp, times),
-    QHCA_SNAP_ANY(struct vhca_rp, laps),
-    QHCA_SNAP_ANY(struct vhca_rp, bytes),
+    VHCA_SNAP_MAX(struct vhca_rp, rate, VHCA_KBIT_MAX),
+    VHCA_SNAP_MAX(struct vhca_rp, target, VHCA_KBIT_MAX),
+    VHCA_SNAP_MAX(struct vhca_rp, alpha, VHCA_ALPHA_ONE),
+    VHCA_SNAP_ANY(struct vhca_rp, times),
+    VHCA_SNAP_ANY(struct vhca_rp, laps),
+    VHCA_SNAP_ANY(struct vhca_rp, bytes),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_rp, 48);
+VHCA_SNAP_KNOWS(struct vhca_rp, 48);
 
 /* No packet closes a gate for longer: 70,000 bytes take as much at 1 kbit/s. */
 #define GATE_MAX_NS     (70000ull * 8 * 1000000)
@@ -83,11 +83,11 @@ static uint64_t walk_past(struct vhca_snap *s, const char *field, uint64_t t)
 }
 
 static const struct vhca_snap_field gate_fields[] = {
-    QHCA_SNAP_ANY(struct vhca_gate, rest),
-    QHCA_SNAP_FLAG(struct vhca_gate, cnp_owed),
+    VHCA_SNAP_ANY(struct vhca_gate, rest),
+    VHCA_SNAP_FLAG(struct vhca_gate, cnp_owed),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_gate, 104);
+VHCA_SNAP_KNOWS(struct vhca_gate, 104);
 
 /* Walk over a time that is at most @most away. */
 static uint64_t walk_near(struct vhca_snap *s, const char *field, uint64_t t,

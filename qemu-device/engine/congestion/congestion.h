@@ -17,7 +17,7 @@
 #define VHCA_ALPHA_ONE  (1u << 30)
 #define VHCA_KBIT       1000u   /* in a Mbit */
 #define VHCA_CC_US      1000ull /* ns */
-#define VHCA_KBIT_MAX   (VHCA_KBIT * QHCA_PORT_SPEED)
+#define VHCA_KBIT_MAX   (VHCA_KBIT * VHCA_PORT_SPEED)
 
 /* struct vhca_congestion - the port's parameters, see qhca/congestion.def */
 struct vhca_congestion {

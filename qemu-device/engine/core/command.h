@@ -14,18 +14,18 @@ struct vhca_cmd_ctx {
     const struct qhca_cmd *cmd;
     uint8_t *mbox;
     uint32_t obj;               /* answer: object number */
-    /* Kept between the calls of a handler that returns QHCA_AGAIN: */
+    /* Kept between the calls of a handler that returns VHCA_AGAIN: */
     bool again;                 /* this is not the first call */
     uint32_t from, done;        /* progress, for the handler to use */
     struct vhca_import import[2];   /* freed after the command if still here */
 };
 
 /* A handler returns enum qhca_cmd_status, or this. */
-#define QHCA_AGAIN      (-1)
+#define VHCA_AGAIN      (-1)
 
 /*
  * The handlers of the commands, each in the room of its objects; vhca_do_nop()
- * handles NOP. A handler that runs out of budget returns QHCA_AGAIN. It is then
+ * handles NOP. A handler that runs out of budget returns VHCA_AGAIN. It is then
  * called again later, and has to check again whatever may have changed.
  */
 #define QHCA_COMMAND(id, name, ...) \

@@ -49,7 +49,7 @@ static void fini(struct qhca_engine *e)
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     h[0] = (struct qhca_holding) {
-        "block addresses", false, sizeof(uint64_t), QHCA_MAX_TABLE_BLOCKS,
+        "block addresses", false, sizeof(uint64_t), VHCA_MAX_TABLE_BLOCKS,
         e->table_blocks
     };
     h[1] = (struct qhca_holding) {

@@ -19,14 +19,14 @@
 #include "util.h"
 
 /* Limits are advertised by cmd/query.c. */
-#define QHCA_MAX_TABLE_BLOCKS   (16u << 20)
+#define VHCA_MAX_TABLE_BLOCKS   (16u << 20)
 /* One unit of work, see vhca_spend(), covers up to: */
-#define QHCA_UNIT_FRAME         1024u   /* bytes of a frame */
-#define QHCA_UNIT_COPY          2048u   /* bytes of guest memory */
-#define QHCA_UNIT_OBJECTS       64u     /* objects visited or freed */
-#define QHCA_UNIT_RUN           64u     /* block addresses that are compared */
-#define QHCA_UNIT_BLOCKS        4096u   /* block addresses freed */
-#define QHCA_UNIT_PAGES         64u     /* pages of ODP regions looked up */
+#define VHCA_UNIT_FRAME         1024u   /* bytes of a frame */
+#define VHCA_UNIT_COPY          2048u   /* bytes of guest memory */
+#define VHCA_UNIT_OBJECTS       64u     /* objects visited or freed */
+#define VHCA_UNIT_RUN           64u     /* block addresses that are compared */
+#define VHCA_UNIT_BLOCKS        4096u   /* block addresses freed */
+#define VHCA_UNIT_PAGES         64u     /* pages of ODP regions looked up */
 
 /*
  * struct qhca_engine - the device: what every room needs, and a pointer to the
@@ -94,7 +94,7 @@ static inline void vhca_count(struct qhca_engine *e, enum qhca_counter which)
 }
 
 /* vhca_trace_NAME(): report to the trace point of that name in trace.def. */
-#define QHCA_TRACE(name, params, args) \
+#define VHCA_TRACE(name, params, args) \
 static inline void vhca_trace_##name(struct qhca_engine *e, params) \
 { \
     if (e->ops->trace) { \

@@ -7,11 +7,11 @@
 
 #include "core.h"
 
-#define FIFO_SIZE   ((size_t)QHCA_FIFO_FRAMES * QHCA_MAX_FRAME)
+#define FIFO_SIZE   ((size_t)VHCA_FIFO_FRAMES * VHCA_MAX_FRAME)
 
 static uint8_t *fifo_slot(const struct vhca_fifo *f, uint32_t index)
 {
-    return f->data + (size_t)(index % QHCA_FIFO_FRAMES) * QHCA_MAX_FRAME;
+    return f->data + (size_t)(index % VHCA_FIFO_FRAMES) * VHCA_MAX_FRAME;
 }
 
 struct qhca_holding vhca_fifo_holding(const struct vhca_fifo *f,
@@ -25,7 +25,7 @@ struct qhca_holding vhca_fifo_holding(const struct vhca_fifo *f,
 bool vhca_fifo_push(struct vhca_fifo *f, const uint8_t *frame, size_t len,
                     uint32_t from, uint64_t due)
 {
-    if (len > QHCA_MAX_FRAME || vhca_fifo_used(f) == QHCA_FIFO_FRAMES) {
+    if (len > VHCA_MAX_FRAME || vhca_fifo_used(f) == VHCA_FIFO_FRAMES) {
         return false;
     }
     if (!f->data) {
@@ -35,9 +35,9 @@ bool vhca_fifo_push(struct vhca_fifo *f, const uint8_t *frame, size_t len,
         }
     }
     memcpy(fifo_slot(f, f->tail), frame, len);
-    f->len[f->tail % QHCA_FIFO_FRAMES] = (uint16_t)len;
-    f->from[f->tail % QHCA_FIFO_FRAMES] = from;
-    f->due[f->tail % QHCA_FIFO_FRAMES] = due;
+    f->len[f->tail % VHCA_FIFO_FRAMES] = (uint16_t)len;
+    f->from[f->tail % VHCA_FIFO_FRAMES] = from;
+    f->due[f->tail % VHCA_FIFO_FRAMES] = due;
     f->tail++;
     return true;
 }
@@ -48,8 +48,8 @@ const uint8_t *vhca_fifo_peek(const struct vhca_fifo *f, size_t *len,
     if (!vhca_fifo_used(f)) {
         return NULL;
     }
-    *len = f->len[f->head % QHCA_FIFO_FRAMES];
-    *from = f->from[f->head % QHCA_FIFO_FRAMES];
+    *len = f->len[f->head % VHCA_FIFO_FRAMES];
+    *from = f->from[f->head % VHCA_FIFO_FRAMES];
     return fifo_slot(f, f->head);
 }
 

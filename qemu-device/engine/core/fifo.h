@@ -5,21 +5,21 @@
 
 #include "../engine.h"
 
-#define QHCA_FIFO_FRAMES 128u
+#define VHCA_FIFO_FRAMES 128u
 
 /* struct vhca_fifo - bounded FIFO of frames */
 struct vhca_fifo {
-    uint8_t *data;              /* QHCA_FIFO_FRAMES * QHCA_MAX_FRAME, or NULL */
-    uint16_t len[QHCA_FIFO_FRAMES];
-    uint32_t from[QHCA_FIFO_FRAMES];
-    uint64_t due[QHCA_FIFO_FRAMES];
+    uint8_t *data;              /* VHCA_FIFO_FRAMES * VHCA_MAX_FRAME, or NULL */
+    uint16_t len[VHCA_FIFO_FRAMES];
+    uint32_t from[VHCA_FIFO_FRAMES];
+    uint64_t due[VHCA_FIFO_FRAMES];
     uint32_t head, tail;       /* free-running: read at head, written at tail */
 };
 
 /*
  * Append a copy of @frame. @from: number of the QP that sent it, or any value
  * if that does not matter; @due: when it may go on. Returns false if the FIFO
- * is full, if there is no memory, or if @frame is longer than QHCA_MAX_FRAME.
+ * is full, if there is no memory, or if @frame is longer than VHCA_MAX_FRAME.
  */
 bool vhca_fifo_push(struct vhca_fifo *f, const uint8_t *frame, size_t len,
                     uint32_t from, uint64_t due);
@@ -36,7 +36,7 @@ static inline uint32_t vhca_fifo_used(const struct vhca_fifo *f)
 /* Return when the oldest frame may go on, UINT64_MAX if there is none. */
 static inline uint64_t vhca_fifo_due(const struct vhca_fifo *f)
 {
-    return vhca_fifo_used(f) ? f->due[f->head % QHCA_FIFO_FRAMES] : UINT64_MAX;
+    return vhca_fifo_used(f) ? f->due[f->head % VHCA_FIFO_FRAMES] : UINT64_MAX;
 }
 /* Return the memory that @f holds. */
 struct qhca_holding vhca_fifo_holding(const struct vhca_fifo *f,

@@ -21,7 +21,7 @@ bool vhca_dma_read(struct qhca_engine *e, uint64_t addr, void *buf, size_t len)
     if (!vhca_running(e)) {
         return false;
     }
-    vhca_spend_bytes(e, len, QHCA_UNIT_COPY);
+    vhca_spend_bytes(e, len, VHCA_UNIT_COPY);
     return vhca_dma_counted(e, e->ops->dma_read(e->opaque, addr, buf, len));
 }
 
@@ -31,7 +31,7 @@ bool vhca_dma_try_write(struct qhca_engine *e, uint64_t addr, const void *buf,
     if (!vhca_running(e)) {
         return false;
     }
-    vhca_spend_bytes(e, len, QHCA_UNIT_COPY);
+    vhca_spend_bytes(e, len, VHCA_UNIT_COPY);
     return e->ops->dma_write(e->opaque, addr, buf, len);
 }
 
@@ -58,7 +58,7 @@ static bool append(struct vhca_view *view, const uint8_t *base, size_t len)
 
     if (view->num_pieces && next[-1].base + next[-1].len == base) {
         next[-1].len += len;
-    } else if (view->num_pieces < QHCA_VIEW_PIECES) {
+    } else if (view->num_pieces < VHCA_VIEW_PIECES) {
         *next = (struct vhca_piece) { base, len };
         view->num_pieces++;
     } else {
@@ -211,7 +211,7 @@ int vhca_import(struct qhca_engine *e, struct vhca_import *im,
     int status = im->started ? QHCA_OK : import_start(e, im, buf, min_len);
 
     while (status == QHCA_OK && im->done < mem->num_blocks) {
-        status = vhca_may_go_on(e) ? import_leaf(e, im) : QHCA_AGAIN;
+        status = vhca_may_go_on(e) ? import_leaf(e, im) : VHCA_AGAIN;
     }
     if (status == QHCA_OK && mem->block && im->contiguous) {
         mem->base = mem->block[0];
@@ -253,10 +253,10 @@ int vhca_mem_reserve(struct qhca_engine *e, struct vhca_mem *mem,
                      uint32_t num_blocks)
 {
     memset(mem, 0, sizeof(*mem));
-    if (num_blocks > QHCA_MAX_TABLE_BLOCKS) {
+    if (num_blocks > VHCA_MAX_TABLE_BLOCKS) {
         return QHCA_ERR_LIMIT;
     }
-    if (num_blocks > QHCA_MAX_TABLE_BLOCKS - e->table_blocks) {
+    if (num_blocks > VHCA_MAX_TABLE_BLOCKS - e->table_blocks) {
         return QHCA_ERR_NO_RESOURCE;
     }
     mem->block = calloc(num_blocks, sizeof(*mem->block));
@@ -343,7 +343,7 @@ int vhca_mem_fill(struct qhca_engine *e, struct vhca_mem *mem, uint64_t table,
 void vhca_mem_release(struct qhca_engine *e, struct vhca_mem *mem)
 {
     if (mem->block) {
-        vhca_spend(e, mem->num_blocks / QHCA_UNIT_BLOCKS);
+        vhca_spend(e, mem->num_blocks / VHCA_UNIT_BLOCKS);
         e->table_blocks -= mem->num_blocks;
         free(mem->block);
     }

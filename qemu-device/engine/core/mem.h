@@ -35,7 +35,7 @@ struct vhca_import {
 
 /*
  * Read the tables of @buf, once, at a unit of work per page. Returns QHCA_OK;
- * QHCA_AGAIN if the budget ended first; QHCA_ERR_PARAM (bad shape, or less than
+ * VHCA_AGAIN if the budget ended first; QHCA_ERR_PARAM (bad shape, or less than
  * @min_len bytes), QHCA_ERR_LIMIT, QHCA_ERR_NO_RESOURCE or QHCA_ERR_DMA.
  */
 int vhca_import(struct qhca_engine *e, struct vhca_import *im,
@@ -104,11 +104,11 @@ bool vhca_dma_counted(struct qhca_engine *e, bool done);
 bool vhca_dma_write_entry(struct qhca_engine *e, uint64_t addr,
                           const void *entry, size_t len);
 
-#define QHCA_VIEW_PIECES    64u
+#define VHCA_VIEW_PIECES    64u
 
 /* struct vhca_view - guest memory to read in place, within one entry point */
 struct vhca_view {
-    struct vhca_piece piece[QHCA_VIEW_PIECES];
+    struct vhca_piece piece[VHCA_VIEW_PIECES];
     size_t num_pieces, len;     /* @len: bytes of all pieces */
 };
 

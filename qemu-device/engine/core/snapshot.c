@@ -154,7 +154,7 @@ uint64_t vhca_snap_time(struct vhca_snap *s, const char *field, uint64_t t)
 void vhca_snap_pace(struct vhca_snap *s, struct vhca_pace *p)
 {
     p->paid = vhca_snap_time(s, "paid", MAX_OF(p->paid, s->e->now));
-    vhca_snap_check(s, p->paid <= s->e->now + QHCA_DEBT_NS, "paid");
+    vhca_snap_check(s, p->paid <= s->e->now + VHCA_DEBT_NS, "paid");
 }
 
 /* ---- guest memory, frames ---- */
@@ -199,21 +199,21 @@ void vhca_snap_fifo(struct vhca_snap *s, const char *field,
 {
     uint32_t n = vhca_snap_count(s, field, vhca_fifo_used(f),
                                  FRAME_HEAD + min_len);
-    uint8_t frame[QHCA_MAX_FRAME];
+    uint8_t frame[VHCA_MAX_FRAME];
 
-    if (!vhca_snap_check(s, n <= QHCA_FIFO_FRAMES, field)) {
+    if (!vhca_snap_check(s, n <= VHCA_FIFO_FRAMES, field)) {
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = (f->head + i) % QHCA_FIFO_FRAMES;
+        uint32_t at = (f->head + i) % VHCA_FIFO_FRAMES;
         uint32_t from = vhca_snap_obj(s, "from", f->from[at]);
         uint16_t len = (uint16_t)vhca_snap_num(s, "length", f->len[at], 2,
-                                               QHCA_MAX_FRAME);
+                                               VHCA_MAX_FRAME);
 
         vhca_snap_check(s, len >= min_len, "length of a frame");
         if (!s->load) {
             vhca_snap_raw(s, "frame",
-                          f->data + (size_t)at * QHCA_MAX_FRAME, len);
+                          f->data + (size_t)at * VHCA_MAX_FRAME, len);
             continue;
         }
         vhca_snap_raw(s, "frame", frame, len);

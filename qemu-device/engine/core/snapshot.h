@@ -55,15 +55,15 @@ struct vhca_snap_field {
     uint32_t since;
 };
 
-#define QHCA_SNAP_SINCE(v, type, member, limit) \
+#define VHCA_SNAP_SINCE(v, type, member, limit) \
     { #member, offsetof(type, member), sizeof_field(type, member), 1, \
       limit, v }
-#define QHCA_SNAP_MAX(type, member, limit) \
-    QHCA_SNAP_SINCE(0, type, member, limit)
-#define QHCA_SNAP_ANY(type, member)     QHCA_SNAP_MAX(type, member, UINT64_MAX)
-#define QHCA_SNAP_FLAG(type, member)    QHCA_SNAP_MAX(type, member, 1)
+#define VHCA_SNAP_MAX(type, member, limit) \
+    VHCA_SNAP_SINCE(0, type, member, limit)
+#define VHCA_SNAP_ANY(type, member)     VHCA_SNAP_MAX(type, member, UINT64_MAX)
+#define VHCA_SNAP_FLAG(type, member)    VHCA_SNAP_MAX(type, member, 1)
 /* Bytes, and structures of the contract, which are little-endian. */
-#define QHCA_SNAP_RAW(type, member) \
+#define VHCA_SNAP_RAW(type, member) \
     { #member, offsetof(type, member), 1, sizeof_field(type, member), \
       UINT64_MAX, 0 }
 
@@ -72,7 +72,7 @@ struct vhca_snap_field {
  * of fields, with the next version of the section, or decide that it need not
  * be saved, and put the new size here (that on a 64-bit host).
  */
-#define QHCA_SNAP_KNOWS(type, size) \
+#define VHCA_SNAP_KNOWS(type, size) \
     _Static_assert(sizeof(void *) != 8 || sizeof(type) == (size), \
                    "is the new member of " #type " to be saved?")
 

@@ -211,7 +211,7 @@ void *vhca_table_scan(struct qhca_engine *e, const struct vhca_table *t,
     void *obj = NULL;
 
     while (!obj && *i < t->size && vhca_may_go_on(e)) {
-        if (*i % QHCA_UNIT_OBJECTS == 0) {
+        if (*i % VHCA_UNIT_OBJECTS == 0) {
             vhca_spend(e, 1);
         }
         obj = t->slot[(*i)++];

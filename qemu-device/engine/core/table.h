@@ -68,7 +68,7 @@ static inline void *vhca_table_next(const struct vhca_table *t, uint32_t *i)
     for (uint32_t i_ = 0; ((obj) = vhca_table_next((t), &i_)) != NULL;)
 
 /*
- * vhca_table_next() within the budget, at a unit of work for QHCA_UNIT_OBJECTS
+ * vhca_table_next() within the budget, at a unit of work for VHCA_UNIT_OBJECTS
  * slots. NULL with *@i below @t->size means that the budget ended.
  */
 void *vhca_table_scan(struct qhca_engine *e, const struct vhca_table *t,

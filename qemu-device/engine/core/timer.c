@@ -144,7 +144,7 @@ void vhca_timers_sync(struct qhca_engine *e, uint64_t next)
 
 void vhca_pace_set(struct vhca_pace *p, uint64_t now, uint32_t mbit)
 {
-    p->slack = QHCA_PACE_NS;
+    p->slack = VHCA_PACE_NS;
     p->cost = mbit ? 8 * PS_PER_US / mbit : 0;
     p->paid = MIN_OF(p->paid, now);
 }
@@ -165,7 +165,7 @@ unsigned vhca_pace_room(const struct vhca_pace *p, uint64_t now, unsigned max)
 
 void vhca_pace_spend(struct vhca_pace *p, uint64_t now, uint64_t n)
 {
-    uint64_t most = now + QHCA_DEBT_NS;
+    uint64_t most = now + VHCA_DEBT_NS;
 
     p->paid = MIN_OF(MAX_OF(p->paid, now) + n * p->cost / PS_PER_NS, most);
 }

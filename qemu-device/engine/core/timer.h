@@ -40,13 +40,13 @@ void vhca_timers_sync(struct qhca_engine *e, uint64_t next);
 
 /* ---- rates ---- */
 
-#define QHCA_PACE_NS        1000000u
+#define VHCA_PACE_NS        1000000u
 /*
  * The longest that what has been taken takes to pay for; the rest is forgiven.
  * At the lowest limits, a percent of the CPU and a Mbit/s, it would be 200,000
  * units of work or a MiB of frames, more than any step takes.
  */
-#define QHCA_DEBT_NS        10000000000ull
+#define VHCA_DEBT_NS        10000000000ull
 
 /*
  * struct vhca_pace - a rate, which holds on average: each piece takes time to

@@ -31,8 +31,8 @@ static void send_held(struct qhca_engine *e)
     struct vhca_fault_held *h;
 
     while (vhca_may_go_on(e) && (h = vhca_fault_due(e)) != NULL &&
-           (h->point == QHCA_FAULT_TX || !vhca_delivering(e))) {
-        (h->point == QHCA_FAULT_TX ? vhca_fault_send : vhca_fault_take)(e, h);
+           (h->point == VHCA_FAULT_TX || !vhca_delivering(e))) {
+        (h->point == VHCA_FAULT_TX ? vhca_fault_send : vhca_fault_take)(e, h);
     }
 }
 
@@ -59,17 +59,17 @@ static void fault_due(struct qhca_engine *e, struct vhca_timer *t)
     wanted = f->wanted;
     f->wanted = 0;
     send_held(e);
-    move_link(e, wanted & 1u << QHCA_FAULT_LINK_DOWN);
+    move_link(e, wanted & 1u << VHCA_FAULT_LINK_DOWN);
     vhca_pause(e, f->pause_classes, f->pause_ns);
     f->pause_classes = 0;
     if (f->stalled && f->stalled <= e->now) {
         f->stalled = 0;
         e->cmdq->stalled = false;
     }
-    if (wanted & 1u << QHCA_FAULT_REMOVE) {
+    if (wanted & 1u << VHCA_FAULT_REMOVE) {
         e->ops->remove(e->opaque);
     }
-    if (wanted & 1u << QHCA_FAULT_FATAL) {
+    if (wanted & 1u << VHCA_FAULT_FATAL) {
         vhca_fatal(e, QHCA_FATAL_INJECTED);
     }
     vhca_faults_update(e);
@@ -136,10 +136,10 @@ static bool config_ok(const struct qhca_engine_config *cfg)
            cfg->num_uars >= 1 && cfg->num_uars <= QHCA_DB_CAPS_PAGES &&
            cfg->log_db_stride >= QHCA_PAGE_SHIFT &&
            cfg->log_db_stride <= QHCA_DB_LOG_STRIDE_MAX &&
-           cfg->eth_queues >= 1 && cfg->eth_queues <= QHCA_MAX_ETH_PAIRS &&
+           cfg->eth_queues >= 1 && cfg->eth_queues <= VHCA_MAX_ETH_PAIRS &&
            !(cfg->eth_queues & (cfg->eth_queues - 1)) &&
            cfg->max_qp >= 1 && cfg->max_qp <= MAX_QP && !(cfg->mac[0] & 1) &&
-           cfg->cpu_share <= 100 && cfg->bandwidth <= QHCA_PORT_SPEED;
+           cfg->cpu_share <= 100 && cfg->bandwidth <= VHCA_PORT_SPEED;
 }
 
 static bool ops_ok(const struct qhca_engine_ops *ops)
@@ -221,7 +221,7 @@ void qhca_engine_free(struct qhca_engine *e)
 }
 
 unsigned qhca_engine_holdings(const struct qhca_engine *e,
-                              struct qhca_holding h[QHCA_MAX_HOLDINGS])
+                              struct qhca_holding h[VHCA_MAX_HOLDINGS])
 {
     unsigned n = 0;
 
@@ -239,7 +239,7 @@ size_t qhca_engine_get_faults(const struct qhca_engine *e, char *buf,
 
 uint64_t qhca_engine_memory(const struct qhca_engine *e, uint64_t *max)
 {
-    struct qhca_holding h[QHCA_MAX_HOLDINGS];
+    struct qhca_holding h[VHCA_MAX_HOLDINGS];
     unsigned n = qhca_engine_holdings(e, h);
     uint64_t now = 0;
 
@@ -253,7 +253,7 @@ uint64_t qhca_engine_memory(const struct qhca_engine *e, uint64_t *max)
 
 unsigned qhca_engine_num_objects(const struct qhca_engine *e)
 {
-    struct qhca_holding h[QHCA_MAX_HOLDINGS];
+    struct qhca_holding h[VHCA_MAX_HOLDINGS];
     unsigned n = 0;
 
     for (unsigned i = qhca_engine_holdings(e, h); i-- > 0;) {
@@ -401,7 +401,7 @@ void qhca_engine_run(struct qhca_engine *e, uint64_t now)
 void qhca_engine_settle(struct qhca_engine *e)
 {
     VHCA_ASSERT(!e->inside);
-    vhca_order_finish(e, QHCA_EVERY_QP);
+    vhca_order_finish(e, VHCA_EVERY_QP);
     vhca_gather_drop(e);
 }
 
@@ -419,7 +419,7 @@ void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up)
 bool qhca_engine_set_bandwidth(struct qhca_engine *e, uint64_t now,
                                unsigned mbit)
 {
-    bool ok = mbit <= QHCA_PORT_SPEED;
+    bool ok = mbit <= VHCA_PORT_SPEED;
 
     enter(e, now);
     if (ok) {

@@ -123,9 +123,9 @@ static uint32_t read_clock_lo(struct qhca_engine *e)
     return (uint32_t)e->now;
 }
 
-#define CMD_CAPS    QHCA_PREP(QHCA_CMD_CAPS_LOG_MAX, (uint32_t)QHCA_CMD_LOG_MAX)
-#define EQ_CAPS     (QHCA_PREP(QHCA_EQ_CAPS_MAX, QHCA_MAX_EQ) | \
-                     QHCA_PREP(QHCA_EQ_CAPS_LOG_MAX, (uint32_t)QHCA_EQ_LOG_MAX))
+#define CMD_CAPS    QHCA_PREP(QHCA_CMD_CAPS_LOG_MAX, (uint32_t)VHCA_CMD_LOG_MAX)
+#define EQ_CAPS     (QHCA_PREP(QHCA_EQ_CAPS_MAX, VHCA_MAX_EQ) | \
+                     QHCA_PREP(QHCA_EQ_CAPS_LOG_MAX, (uint32_t)VHCA_EQ_LOG_MAX))
 
 #define REG_CONST(reg, val) [QHCA_REG_##reg / 4] = { #reg, val, NULL, NULL }
 #define REG_RO(reg, fn)     [QHCA_REG_##reg / 4] = { #reg, 0, read_##fn, NULL }

@@ -16,7 +16,7 @@
  * waits for the main loop takes several times as long.
  */
 #define SLICE_UNITS     65536u
-#define SLICE_NS        (8 * QHCA_PACE_NS)
+#define SLICE_NS        (8 * VHCA_PACE_NS)
 /* Units that a source of work does in its turn. */
 #define TURN_UNITS      128u
 
@@ -27,9 +27,9 @@ static void timers_work(struct qhca_engine *e)
     e->device->timers_due = vhca_timers_expire(e);
 }
 
-static void (*const deliver[QHCA_NUM_RECEIVERS])(struct qhca_engine *e) = {
-    [QHCA_TO_MEMBERS] = vhca_group_go_on,
-    [QHCA_TO_RULES] = vhca_flow_go_on,
+static void (*const deliver[VHCA_NUM_RECEIVERS])(struct qhca_engine *e) = {
+    [VHCA_TO_MEMBERS] = vhca_group_go_on,
+    [VHCA_TO_RULES] = vhca_flow_go_on,
 };
 
 static void loop_work(struct qhca_engine *e)
@@ -105,11 +105,11 @@ static bool find_work(struct qhca_engine *e)
 
 void vhca_run_init(struct qhca_engine *e)
 {
-    const uint64_t ps = QHCA_PACE_NS * 1000ull;
+    const uint64_t ps = VHCA_PACE_NS * 1000ull;
 
     e->slice.slack = SLICE_NS;
     e->slice.cost = SLICE_NS * 1000ull / SLICE_UNITS;
-    e->share.slack = QHCA_PACE_NS;
+    e->share.slack = VHCA_PACE_NS;
     if (e->cfg.cpu_share) {
         e->share.cost = ps / ENTRY_UNITS * 100 / e->cfg.cpu_share;
     }
@@ -123,7 +123,7 @@ void vhca_run_slice(struct qhca_engine *e)
 void vhca_run_receive(struct qhca_engine *e, const uint8_t *frame, size_t len)
 {
     e->limit = vhca_pace_left(&e->share, e->now, ENTRY_UNITS);
-    if (vhca_rx_waits(e) && len >= ETH_LEN && len <= QHCA_MAX_FRAME) {
+    if (vhca_rx_waits(e) && len >= ETH_LEN && len <= VHCA_MAX_FRAME) {
         vhca_rx_keep(e, frame, len);
     } else {
         vhca_steer(e, frame, len, 0);

@@ -103,7 +103,7 @@ void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
 {
     struct frame_headers p;
 
-    vhca_spend_bytes(e, len, QHCA_UNIT_FRAME);
+    vhca_spend_bytes(e, len, VHCA_UNIT_FRAME);
     if (!vhca_running(e) || !vhca_port_up(e)) {
         return;
     }
@@ -120,7 +120,7 @@ void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
         vhca_count(e, QHCA_CNT_RX_LENGTH);
         return;
     }
-    if (from == QHCA_FROM_RAW) {
+    if (from == VHCA_FROM_RAW) {
         from_raw(e, &p, frame, len);
     } else if (is_roce(e, &p, frame, from != 0)) {
         vhca_roce_rx(e, frame, len, from);

@@ -89,7 +89,7 @@ static struct vhca_async *walk_async(struct vhca_snap *s, struct vhca_async *a)
         a = sources[source].find(s->e, obj);
     }
     n = (unsigned)vhca_snap_num(s, "waiting", a ? a->waiting : 0, 1,
-                                QHCA_ASYNC_TYPES);
+                                VHCA_ASYNC_TYPES);
     if (!vhca_snap_check(s, a && n && (!s->load || !a->waiting), "waiting")) {
         return NULL;
     }
@@ -129,12 +129,12 @@ static void walk_events(struct vhca_snap *s)
 /* ---- the section ---- */
 
 static const struct vhca_snap_field device_fields[] = {
-    QHCA_SNAP_ANY(struct vhca_device, clock_hi),
-    QHCA_SNAP_FLAG(struct vhca_device, timers_due),
-    QHCA_SNAP_FLAG(struct vhca_device, link_wanted),
+    VHCA_SNAP_ANY(struct vhca_device, clock_hi),
+    VHCA_SNAP_FLAG(struct vhca_device, timers_due),
+    VHCA_SNAP_FLAG(struct vhca_device, link_wanted),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_device, 12);
+VHCA_SNAP_KNOWS(struct vhca_device, 12);
 
 static void walk_state(struct vhca_snap *s)
 {

@@ -22,7 +22,7 @@ static bool has_wqe(const struct vhca_ethq *q)
 /* Return the frame being put together, without the room for a tag. */
 static uint8_t *gather_frame(struct vhca_eth_gather *g)
 {
-    return g->data + QHCA_VLAN_ROOM;
+    return g->data + VHCA_VLAN_ROOM;
 }
 
 bool vhca_eth_doorbell(struct qhca_engine *e, const struct vhca_db *db)
@@ -82,7 +82,7 @@ static void gather_start(struct vhca_eth_gather *g,
 static void gather_add(struct qhca_engine *e, struct vhca_eth_gather *g,
                        const struct qhca_eth_wqe *wqe)
 {
-    uint32_t max = g->flags & QHCA_ETH_TSO ? QHCA_MAX_TSO : QHCA_MAX_FRAME;
+    uint32_t max = g->flags & QHCA_ETH_TSO ? VHCA_MAX_TSO : VHCA_MAX_FRAME;
     uint32_t n = le32toh(wqe->length);
 
     if (g->status != QHCA_WC_SUCCESS) {
@@ -122,10 +122,10 @@ static uint8_t *insert_vlan(struct vhca_eth_gather *g)
 {
     uint8_t *frame = g->data;
 
-    memmove(frame, frame + QHCA_VLAN_ROOM, 12);
+    memmove(frame, frame + VHCA_VLAN_ROOM, 12);
     put_be16(frame + 12, ETHERTYPE_VLAN);
     put_be16(frame + 14, g->vlan_tci);
-    g->len += QHCA_VLAN_ROOM;
+    g->len += VHCA_VLAN_ROOM;
     return frame;
 }
 
@@ -327,7 +327,7 @@ static void tx_step(struct qhca_engine *e, unsigned i)
     } else if (g->active && !piece) {
         return;
     }
-    e->eth->tx_next = (i + 1) % QHCA_MAX_ETH_PAIRS;
+    e->eth->tx_next = (i + 1) % VHCA_MAX_ETH_PAIRS;
 }
 
 void vhca_eth_tx_work(struct qhca_engine *e)
@@ -385,8 +385,8 @@ static enum qhca_cqe_status deliver(struct qhca_engine *e, struct vhca_ethq *q,
                                     struct qhca_cqe *cqe)
 {
     struct qhca_eth_wqe wqe[QHCA_ETH_MAX_FRAGS];
-    size_t tag = is_tagged(frame) && len >= ETH_LEN + QHCA_VLAN_ROOM ?
-                 QHCA_VLAN_ROOM : 0;
+    size_t tag = is_tagged(frame) && len >= ETH_LEN + VHCA_VLAN_ROOM ?
+                 VHCA_VLAN_ROOM : 0;
     enum qhca_cqe_status status = take_buffers(e, q, wqe, len - tag, cqe);
 
     if (status != QHCA_WC_SUCCESS) {

@@ -8,11 +8,11 @@
 
 #include "../port/port.h"
 
-#define QHCA_MAX_ETHQ       (2 * QHCA_MAX_ETH_PAIRS)
-#define QHCA_ETHQ_LOG_MAX   12
-#define QHCA_RSS_TYPES      0x3fu
+#define VHCA_MAX_ETHQ       (2 * VHCA_MAX_ETH_PAIRS)
+#define VHCA_ETHQ_LOG_MAX   12
+#define VHCA_RSS_TYPES      0x3fu
 /* A frame to be segmented: 64 KiB of IP and the headers in front of it. */
-#define QHCA_MAX_TSO        (65536 + 64)
+#define VHCA_MAX_TSO        (65536 + 64)
 
 /*
  * struct vhca_ethq - an Ethernet queue
@@ -31,8 +31,8 @@ struct vhca_ethq {
  * The most frames of one that is sent whole: 64 KiB with the smallest MSS that
  * IPv4 promises. The network may cut it at once, however many it is.
  */
-#define QHCA_TSO_WHOLE  128u
-#define QHCA_TSO_HDR    256     /* Ethernet, IP and TCP headers with options */
+#define VHCA_TSO_WHOLE  128u
+#define VHCA_TSO_HDR    256     /* Ethernet, IP and TCP headers with options */
 
 /*
  * struct vhca_tso - a large TCP segment being sent
@@ -48,7 +48,7 @@ struct vhca_tso {
     uint32_t payload;           /* where it starts in the gathered data */
     uint32_t len, done;         /* bytes of payload: all, sent */
     uint32_t wire_len;          /* bytes of all frames sent */
-    uint8_t hdr[QHCA_TSO_HDR + QHCA_VLAN_ROOM];
+    uint8_t hdr[VHCA_TSO_HDR + VHCA_VLAN_ROOM];
 };
 
 /*
@@ -66,7 +66,7 @@ struct vhca_eth_gather {
     uint32_t len;
     uint64_t wr_id;             /* of the last fragment, in guest byte order */
     struct vhca_tso tso;
-    uint8_t data[QHCA_VLAN_ROOM + QHCA_MAX_TSO];    /* room to insert a tag */
+    uint8_t data[VHCA_VLAN_ROOM + VHCA_MAX_TSO];    /* room to insert a tag */
 };
 
 /*
@@ -98,10 +98,10 @@ struct vhca_eth_to {
  * @gather: of each send queue; pages that are never used take no memory
  */
 struct vhca_eth {
-    struct vhca_ethq queue[QHCA_MAX_ETHQ];
+    struct vhca_ethq queue[VHCA_MAX_ETHQ];
     uint32_t tx_busy, tx_next;
     struct vhca_rss rss[1 + QHCA_RSS_CONTEXTS];
-    struct vhca_eth_gather gather[QHCA_MAX_ETH_PAIRS];
+    struct vhca_eth_gather gather[VHCA_MAX_ETH_PAIRS];
 };
 
 /* Return queue @index of direction @dir, which may not exist. */

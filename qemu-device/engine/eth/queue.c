@@ -5,7 +5,7 @@
 /* Queue numbers: two for each index, from 1 on, so that 0 is none. */
 struct vhca_ethq *vhca_ethq_get(struct qhca_engine *e, uint32_t number)
 {
-    if (number == 0 || number > QHCA_MAX_ETHQ ||
+    if (number == 0 || number > VHCA_MAX_ETHQ ||
         !e->eth->queue[number - 1].used) {
         return NULL;
     }
@@ -39,7 +39,7 @@ int vhca_ethq_check_create(struct qhca_engine *e,
         r->flags & ~(QHCA_ETHQ_REPLACE | QHCA_ETHQ_SCATTER)) {
         return QHCA_ERR_PARAM;
     }
-    if (r->log_size > QHCA_ETHQ_LOG_MAX || r->index >= e->cfg.eth_queues) {
+    if (r->log_size > VHCA_ETHQ_LOG_MAX || r->index >= e->cfg.eth_queues) {
         return QHCA_ERR_LIMIT;
     }
     if (le32toh(r->pi) > 1u << r->log_size ||
@@ -114,7 +114,7 @@ int vhca_do_destroy_ethq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 static void reset(struct qhca_engine *e)
 {
-    for (unsigned i = 0; i < QHCA_MAX_ETHQ; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_ETHQ; i++) {
         if (e->eth->queue[i].used) {
             free_ethq(e, &e->eth->queue[i]);
         }
@@ -127,7 +127,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     unsigned n = 0;
 
-    for (unsigned i = 0; i < QHCA_MAX_ETHQ; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_ETHQ; i++) {
         n += e->eth->queue[i].used;
     }
     /* They are members of the engine, and cost nothing extra. */

@@ -71,7 +71,7 @@ int vhca_do_set_rss(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (e->cfg.eth_queues == 1) {
         return QHCA_ERR_NOT_SUPPORTED;
     }
-    if (types & ~QHCA_RSS_TYPES) {
+    if (types & ~VHCA_RSS_TYPES) {
         return QHCA_ERR_PARAM;
     }
     if (n > QHCA_RSS_CONTEXTS) {

@@ -9,13 +9,13 @@
 #include "../wire/wire.h"
 
 static const struct vhca_snap_field ethq_fields[] = {
-    QHCA_SNAP_MAX(struct vhca_ethq, log_size, QHCA_ETHQ_LOG_MAX),
-    QHCA_SNAP_ANY(struct vhca_ethq, pi),
-    QHCA_SNAP_ANY(struct vhca_ethq, ci),
-    QHCA_SNAP_MAX(struct vhca_ethq, frags, QHCA_ETH_MAX_FRAGS),
+    VHCA_SNAP_MAX(struct vhca_ethq, log_size, VHCA_ETHQ_LOG_MAX),
+    VHCA_SNAP_ANY(struct vhca_ethq, pi),
+    VHCA_SNAP_ANY(struct vhca_ethq, ci),
+    VHCA_SNAP_MAX(struct vhca_ethq, frags, QHCA_ETH_MAX_FRAGS),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_ethq, 48);
+VHCA_SNAP_KNOWS(struct vhca_ethq, 48);
 
 /* Apply CREATE_ETHQ's checks; @pi: as if nothing had been consumed yet. */
 static bool queue_ok(struct qhca_engine *e, const struct vhca_ethq *q,
@@ -58,39 +58,39 @@ static void walk_queue(struct vhca_snap *s, struct vhca_ethq *q)
 }
 
 static const struct vhca_snap_field gather_fields[] = {
-    QHCA_SNAP_MAX(struct vhca_eth_gather, status, QHCA_WC_GENERAL_ERR),
-    QHCA_SNAP_ANY(struct vhca_eth_gather, flags),
-    QHCA_SNAP_ANY(struct vhca_eth_gather, vlan_tci),
-    QHCA_SNAP_ANY(struct vhca_eth_gather, csum_start),
-    QHCA_SNAP_ANY(struct vhca_eth_gather, csum_offset),
-    QHCA_SNAP_ANY(struct vhca_eth_gather, mss),
-    QHCA_SNAP_ANY(struct vhca_eth_gather, frags),
-    QHCA_SNAP_MAX(struct vhca_eth_gather, len, QHCA_MAX_TSO),
-    QHCA_SNAP_ANY(struct vhca_eth_gather, wr_id),
+    VHCA_SNAP_MAX(struct vhca_eth_gather, status, QHCA_WC_GENERAL_ERR),
+    VHCA_SNAP_ANY(struct vhca_eth_gather, flags),
+    VHCA_SNAP_ANY(struct vhca_eth_gather, vlan_tci),
+    VHCA_SNAP_ANY(struct vhca_eth_gather, csum_start),
+    VHCA_SNAP_ANY(struct vhca_eth_gather, csum_offset),
+    VHCA_SNAP_ANY(struct vhca_eth_gather, mss),
+    VHCA_SNAP_ANY(struct vhca_eth_gather, frags),
+    VHCA_SNAP_MAX(struct vhca_eth_gather, len, VHCA_MAX_TSO),
+    VHCA_SNAP_ANY(struct vhca_eth_gather, wr_id),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_eth_gather, 65928);
+VHCA_SNAP_KNOWS(struct vhca_eth_gather, 65928);
 
 static const struct vhca_snap_field tso_fields[] = {
-    QHCA_SNAP_FLAG(struct vhca_tso, ipv4),
-    QHCA_SNAP_ANY(struct vhca_tso, l3),
-    QHCA_SNAP_ANY(struct vhca_tso, l4),
-    QHCA_SNAP_MAX(struct vhca_tso, hdr_len, QHCA_TSO_HDR + QHCA_VLAN_ROOM),
-    QHCA_SNAP_ANY(struct vhca_tso, mss),
-    QHCA_SNAP_ANY(struct vhca_tso, pieces),
-    QHCA_SNAP_ANY(struct vhca_tso, payload),
-    QHCA_SNAP_ANY(struct vhca_tso, len),
-    QHCA_SNAP_ANY(struct vhca_tso, done),
-    QHCA_SNAP_ANY(struct vhca_tso, wire_len),
-    QHCA_SNAP_RAW(struct vhca_tso, hdr),
+    VHCA_SNAP_FLAG(struct vhca_tso, ipv4),
+    VHCA_SNAP_ANY(struct vhca_tso, l3),
+    VHCA_SNAP_ANY(struct vhca_tso, l4),
+    VHCA_SNAP_MAX(struct vhca_tso, hdr_len, VHCA_TSO_HDR + VHCA_VLAN_ROOM),
+    VHCA_SNAP_ANY(struct vhca_tso, mss),
+    VHCA_SNAP_ANY(struct vhca_tso, pieces),
+    VHCA_SNAP_ANY(struct vhca_tso, payload),
+    VHCA_SNAP_ANY(struct vhca_tso, len),
+    VHCA_SNAP_ANY(struct vhca_tso, done),
+    VHCA_SNAP_ANY(struct vhca_tso, wire_len),
+    VHCA_SNAP_RAW(struct vhca_tso, hdr),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_tso, 288);
+VHCA_SNAP_KNOWS(struct vhca_tso, 288);
 
 /* Check that the headers are in order and the payload is the gathered one. */
 static bool tso_ok(const struct vhca_tso *t, const struct vhca_eth_gather *g)
 {
-    uint32_t end = QHCA_VLAN_ROOM + g->len;
+    uint32_t end = VHCA_VLAN_ROOM + g->len;
 
     return t->mss && vhca_tso_headers_ok(t, g) &&
            vhca_tso_fits(t, QHCA_ETH_MTU_MAX) && t->payload >= t->hdr_len &&
@@ -111,13 +111,13 @@ static void walk_gather(struct vhca_snap *s, unsigned i)
         return;
     }
     vhca_snap_fields(s, gather_fields, g);
-    vhca_snap_raw(s, "data", g->data, QHCA_VLAN_ROOM + g->len);
+    vhca_snap_raw(s, "data", g->data, VHCA_VLAN_ROOM + g->len);
     cut = vhca_snap_num(s, "tso", t->active, 1, 1);
     if (cut) {
         vhca_snap_fields(s, tso_fields, t);
         vhca_snap_check(s, s->bad || tso_ok(t, g), "tso");
     } else {
-        vhca_snap_check(s, g->flags & QHCA_ETH_TSO || g->len <= QHCA_MAX_FRAME,
+        vhca_snap_check(s, g->flags & QHCA_ETH_TSO || g->len <= VHCA_MAX_FRAME,
                         "len");
     }
     vhca_snap_check(s, vhca_ethq_at(s->e, i, QHCA_ETH_TX)->used, "gather");
@@ -133,7 +133,7 @@ static void walk_rss(struct vhca_snap *s, unsigned n)
     struct vhca_rss loaded = *rss;
 
     loaded.types = (uint8_t)vhca_snap_num(s, "types", rss->types, 1,
-                                          QHCA_RSS_TYPES);
+                                          VHCA_RSS_TYPES);
     if (loaded.types) {
         vhca_snap_raw(s, "key", loaded.key, sizeof(loaded.key));
         vhca_snap_raw(s, "queue", loaded.queue, sizeof(loaded.queue));
@@ -144,14 +144,14 @@ static void walk_rss(struct vhca_snap *s, unsigned n)
         *rss = loaded;
     }
 }
-QHCA_SNAP_KNOWS(struct vhca_rss, 172);
+VHCA_SNAP_KNOWS(struct vhca_rss, 172);
 
 void vhca_eth_walk(struct vhca_snap *s)
 {
     struct vhca_eth *eth = s->e->eth;
 
     s->kind = "Ethernet queue";
-    for (s->number = 1; s->number <= QHCA_MAX_ETHQ && !s->bad; s->number++) {
+    for (s->number = 1; s->number <= VHCA_MAX_ETHQ && !s->bad; s->number++) {
         struct vhca_ethq *q = &eth->queue[s->number - 1];
 
         if (vhca_snap_num(s, "used", q->used, 1, 1)) {
@@ -159,14 +159,14 @@ void vhca_eth_walk(struct vhca_snap *s)
         }
     }
     s->kind = NULL;
-    for (unsigned i = 0; i < QHCA_MAX_ETH_PAIRS && !s->bad; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_ETH_PAIRS && !s->bad; i++) {
         walk_gather(s, i);
         if (s->load) {
             vhca_eth_tx_wake(s->e, vhca_ethq_at(s->e, i, QHCA_ETH_TX));
         }
     }
     eth->tx_next = vhca_snap_u32(s, "tx_next", eth->tx_next,
-                                 QHCA_MAX_ETH_PAIRS - 1);
+                                 VHCA_MAX_ETH_PAIRS - 1);
     for (unsigned i = 0; i <= QHCA_RSS_CONTEXTS; i++) {
         walk_rss(s, i);
     }

@@ -21,12 +21,12 @@ static bool find_headers(struct vhca_tso *t, const uint8_t *frame, uint32_t len,
     uint32_t type;
     bool fragment;
 
-    if (len < l3 + QHCA_VLAN_ROOM + IPV4_LEN) {
+    if (len < l3 + VHCA_VLAN_ROOM + IPV4_LEN) {
         return false;
     }
     t->l3 = (uint16_t)l3;
     if (get_be16(frame + l3 - 2) == ETHERTYPE_VLAN) {
-        t->l3 += QHCA_VLAN_ROOM;
+        t->l3 += VHCA_VLAN_ROOM;
     }
     type = get_be16(frame + t->l3 - 2);
     t->ipv4 = type == ETHERTYPE_IPV4;
@@ -39,7 +39,7 @@ static bool find_headers(struct vhca_tso *t, const uint8_t *frame, uint32_t len,
                                          &fragment)) {
         return false;
     }
-    if (csum_start > QHCA_TSO_HDR - 60u + (l3 - ETH_LEN) ||
+    if (csum_start > VHCA_TSO_HDR - 60u + (l3 - ETH_LEN) ||
         csum_start + (uint32_t)TCP_LEN > len) {
         return false;
     }
@@ -51,7 +51,7 @@ static bool find_headers(struct vhca_tso *t, const uint8_t *frame, uint32_t len,
 bool vhca_tso_headers_ok(const struct vhca_tso *t,
                          const struct vhca_eth_gather *g)
 {
-    uint32_t tag = g->flags & QHCA_ETH_VLAN ? QHCA_VLAN_ROOM : 0;
+    uint32_t tag = g->flags & QHCA_ETH_VLAN ? VHCA_VLAN_ROOM : 0;
     struct vhca_tso found;
 
     return find_headers(&found, t->hdr, t->hdr_len, ETH_LEN + tag,
@@ -63,7 +63,7 @@ bool vhca_tso_headers_ok(const struct vhca_tso *t,
 /* Make the header that all frames start from, with the tag if there is one. */
 static void make_header(struct vhca_tso *t, const struct vhca_eth_gather *g)
 {
-    const uint8_t *frame = g->data + QHCA_VLAN_ROOM;
+    const uint8_t *frame = g->data + VHCA_VLAN_ROOM;
 
     if (!(g->flags & QHCA_ETH_VLAN)) {
         memcpy(t->hdr, frame, t->hdr_len);
@@ -73,9 +73,9 @@ static void make_header(struct vhca_tso *t, const struct vhca_eth_gather *g)
     put_be16(t->hdr + 12, ETHERTYPE_VLAN);
     put_be16(t->hdr + 14, g->vlan_tci);
     memcpy(t->hdr + 16, frame + 12, t->hdr_len - 12u);
-    t->l3 += QHCA_VLAN_ROOM;
-    t->l4 += QHCA_VLAN_ROOM;
-    t->hdr_len += QHCA_VLAN_ROOM;
+    t->l3 += VHCA_VLAN_ROOM;
+    t->l4 += VHCA_VLAN_ROOM;
+    t->hdr_len += VHCA_VLAN_ROOM;
 }
 
 bool vhca_tso_fits(const struct vhca_tso *t, uint32_t mtu)
@@ -88,12 +88,12 @@ enum qhca_cqe_status vhca_tso_start(struct vhca_eth_gather *g, uint32_t mtu)
     struct vhca_tso *t = &g->tso;
 
     memset(t, 0, sizeof(*t));
-    if (!g->mss || !find_headers(t, g->data + QHCA_VLAN_ROOM, g->len, ETH_LEN,
+    if (!g->mss || !find_headers(t, g->data + VHCA_VLAN_ROOM, g->len, ETH_LEN,
                                  g->csum_start)) {
         return QHCA_WC_LOC_QP_OP_ERR;
     }
     t->mss = g->mss;
-    t->payload = QHCA_VLAN_ROOM + t->hdr_len;
+    t->payload = VHCA_VLAN_ROOM + t->hdr_len;
     t->len = g->len - t->hdr_len;
     make_header(t, g);
     if (!vhca_tso_fits(t, mtu)) {
@@ -147,9 +147,9 @@ static bool may_be_whole(const struct vhca_tso *t, const struct vhca_cut *cut)
     const uint8_t *ip = t->hdr + t->l3;
     uint32_t len = t->hdr_len - t->l3 + t->len;
 
-    if (t->done || cut->num < 2 || cut->num > QHCA_TSO_WHOLE ||
+    if (t->done || cut->num < 2 || cut->num > VHCA_TSO_WHOLE ||
         MIN_OF(cut->len, cut->last) < ETH_MIN_LEN ||
-        t->l3 > ETH_LEN + QHCA_VLAN_ROOM || t->hdr[t->l4 + 13] & TCP_CWR) {
+        t->l3 > ETH_LEN + VHCA_VLAN_ROOM || t->hdr[t->l4 + 13] & TCP_CWR) {
         return false;
     }
     return t->ipv4 ? len <= UINT16_MAX && !(get_be16(ip + 6) & 0x3fff) :

@@ -83,7 +83,7 @@ static bool put_cqe(struct qhca_engine *e, const struct vhca_cq *cq,
     uint64_t off = (uint64_t)(cq->pi & (cq_size(cq) - 1)) * sizeof(*cqe);
 
     cqe->owner = (cq->pi >> cq->log_size) & 1 ? 0 : QHCA_OWNER_PHASE;
-    vhca_tamper(e, QHCA_TOLD_CQE, cqe, sizeof(*cqe));
+    vhca_tamper(e, VHCA_TOLD_CQE, cqe, sizeof(*cqe));
     return vhca_dma_write_entry(e, vhca_mem_addr(&cq->mem, off), cqe,
                                 sizeof(*cqe));
 }
@@ -233,7 +233,7 @@ int vhca_cq_check_create(struct qhca_engine *e,
     if (r->flags & QHCA_CQ_DBREC && !e->cfg.shadow) {
         return QHCA_ERR_NOT_SUPPORTED;
     }
-    if (r->log_size > QHCA_CQ_LOG_MAX) {
+    if (r->log_size > VHCA_CQ_LOG_MAX) {
         return QHCA_ERR_LIMIT;
     }
     if (!eq) {
@@ -345,8 +345,8 @@ int vhca_do_query_cq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 int vhca_cq_check_modify(const struct qhca_cmd_modify_cq *r)
 {
-    return le32toh(r->count) > QHCA_MAX_CQ_COUNT ||
-           le32toh(r->period) > QHCA_MAX_CQ_PERIOD ? QHCA_ERR_LIMIT : QHCA_OK;
+    return le32toh(r->count) > VHCA_MAX_CQ_COUNT ||
+           le32toh(r->period) > VHCA_MAX_CQ_PERIOD ? QHCA_ERR_LIMIT : QHCA_OK;
 }
 
 /* Set how long events are held back. */
@@ -386,7 +386,7 @@ static int move_pending(struct qhca_engine *e, struct vhca_cmd_ctx *c,
         at = (c->from + c->done) & (cq_size(cq) - 1);
         n = MIN_OF(pending - c->done, MIN_OF(cq_size(cq) - at, MOVE_MAX));
         if (!vhca_may_go_on(e)) {
-            return QHCA_AGAIN;
+            return VHCA_AGAIN;
         }
         if (!vhca_mem_read(e, &cq->mem, (uint64_t)at * sizeof(*cqe), cqe,
                            n * sizeof(*cqe))) {
@@ -418,7 +418,7 @@ int vhca_do_resize_cq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (!cq) {
         return QHCA_ERR_OBJ;
     }
-    if (r->log_size > QHCA_CQ_LOG_MAX) {
+    if (r->log_size > VHCA_CQ_LOG_MAX) {
         return QHCA_ERR_LIMIT;
     }
     if (cq->state != QHCA_CQ_OK) {

@@ -10,7 +10,7 @@ struct vhca_eq *vhca_eq_get(struct qhca_engine *e, uint32_t eqn)
 {
     struct vhca_eq *eq;
 
-    if (eqn == 0 || eqn > QHCA_MAX_EQ) {
+    if (eqn == 0 || eqn > VHCA_MAX_EQ) {
         return NULL;
     }
     eq = &e->events->eq[eqn - 1];
@@ -24,7 +24,7 @@ uint32_t vhca_eqn(const struct qhca_engine *e, const struct vhca_eq *eq)
 
 struct vhca_eq *vhca_eq_async(struct qhca_engine *e)
 {
-    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_EQ; i++) {
         if (e->events->eq[i].used && e->events->eq[i].async) {
             return &e->events->eq[i];
         }
@@ -51,7 +51,7 @@ static bool eq_put(struct qhca_engine *e, struct vhca_eq *eq, uint8_t type,
     uint64_t off = (uint64_t)(eq->pi & ((1u << eq->log_size) - 1)) *
                    sizeof(eqe);
 
-    vhca_tamper(e, QHCA_TOLD_EQE, &eqe, sizeof(eqe));
+    vhca_tamper(e, VHCA_TOLD_EQE, &eqe, sizeof(eqe));
     if (!vhca_dma_write_entry(e, vhca_mem_addr(&eq->mem, off), &eqe,
                               sizeof(eqe))) {
         return false;
@@ -64,24 +64,24 @@ static bool eq_put(struct qhca_engine *e, struct vhca_eq *eq, uint8_t type,
 /* Whether fault rules let the interrupt pass. */
 static bool irq_passes(struct qhca_engine *e, unsigned vector)
 {
-    struct vhca_fault_at at = { .point = QHCA_FAULT_IRQ };
+    struct vhca_fault_at at = { .point = VHCA_FAULT_IRQ };
 
-    at.field[QHCA_FAULT_VECTOR] = vector;
-    return vhca_fault_judge(e, &at).action != QHCA_FAULT_DROP;
+    at.field[VHCA_FAULT_VECTOR] = vector;
+    return vhca_fault_judge(e, &at).action != VHCA_FAULT_DROP;
 }
 
 /* Whether fault rules let the event pass. */
 static bool event_passes(struct qhca_engine *e, uint8_t type, uint32_t obj)
 {
-    struct vhca_fault_at at = { .point = QHCA_FAULT_EVENT, .kind = type };
+    struct vhca_fault_at at = { .point = VHCA_FAULT_EVENT, .kind = type };
 
-    at.field[QHCA_FAULT_OBJ] = obj;
-    return vhca_fault_judge(e, &at).action != QHCA_FAULT_DROP;
+    at.field[VHCA_FAULT_OBJ] = obj;
+    return vhca_fault_judge(e, &at).action != VHCA_FAULT_DROP;
 }
 
 void vhca_raise_irq(struct qhca_engine *e, unsigned vector)
 {
-    if (vhca_running(e) && (!vhca_faults_at(e, QHCA_FAULT_IRQ) ||
+    if (vhca_running(e) && (!vhca_faults_at(e, VHCA_FAULT_IRQ) ||
                             irq_passes(e, vector))) {
         e->ops->raise_irq(e->opaque, vector);
     }
@@ -125,7 +125,7 @@ void vhca_fatal(struct qhca_engine *e, enum qhca_fatal reason)
 static void eq_post(struct qhca_engine *e, struct vhca_eq *eq, uint8_t type,
                     uint32_t obj, uint32_t arm_sn)
 {
-    if (vhca_faults_at(e, QHCA_FAULT_EVENT) && !event_passes(e, type, obj)) {
+    if (vhca_faults_at(e, VHCA_FAULT_EVENT) && !event_passes(e, type, obj)) {
         return;
     }
     if (!eq_put(e, eq, type, obj, arm_sn)) {
@@ -179,7 +179,7 @@ void vhca_event(struct qhca_engine *e, struct vhca_async *a,
     if (!eq || !vhca_running(e)) {
         return;
     }
-    vhca_order_finish(e, QHCA_EVERY_QP);
+    vhca_order_finish(e, VHCA_EVERY_QP);
     if (eq_full(eq) || !vhca_list_empty(&eq->pending)) {
         wait_in_line(eq, a, type);
         return;
@@ -263,7 +263,7 @@ bool vhca_eq_doorbell(struct qhca_engine *e, const struct vhca_db *db)
 int vhca_eq_check_create(const struct qhca_engine *e,
                          const struct qhca_cmd_create_eq *r)
 {
-    if (r->log_size > QHCA_EQ_LOG_MAX) {
+    if (r->log_size > VHCA_EQ_LOG_MAX) {
         return QHCA_ERR_LIMIT;
     }
     if (r->flags & ~QHCA_EQ_ASYNC || le16toh(r->vector) >= e->cfg.num_vectors) {
@@ -274,7 +274,7 @@ int vhca_eq_check_create(const struct qhca_engine *e,
 
 static struct vhca_eq *free_eq(struct qhca_engine *e)
 {
-    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_EQ; i++) {
         if (!e->events->eq[i].used) {
             return &e->events->eq[i];
         }
@@ -344,7 +344,7 @@ int vhca_do_destroy_eq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 void vhca_eq_free_all(struct qhca_engine *e)
 {
-    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_EQ; i++) {
         if (e->events->eq[i].used) {
             release_eq(e, &e->events->eq[i]);
         }

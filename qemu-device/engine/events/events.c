@@ -4,8 +4,8 @@
 
 static bool init(struct qhca_engine *e)
 {
-    vhca_timers_provide(e, QHCA_MAX_CQ);
-    return vhca_table_init(&e->events->cq, e, QHCA_MAX_CQ);
+    vhca_timers_provide(e, VHCA_MAX_CQ);
+    return vhca_table_init(&e->events->cq, e, VHCA_MAX_CQ);
 }
 
 static void reset(struct qhca_engine *e)
@@ -25,13 +25,13 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     unsigned eqs = 0;
 
-    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_EQ; i++) {
         eqs += e->events->eq[i].used;
     }
     /* EQs are members of the engine, and cost nothing extra. */
-    h[0] = (struct qhca_holding) { "EQ", true, 0, QHCA_MAX_EQ, eqs };
+    h[0] = (struct qhca_holding) { "EQ", true, 0, VHCA_MAX_EQ, eqs };
     h[1] = (struct qhca_holding) {
-        "CQ", true, sizeof(struct vhca_cq), QHCA_MAX_CQ, e->events->cq.used
+        "CQ", true, sizeof(struct vhca_cq), VHCA_MAX_CQ, e->events->cq.used
     };
     h[2] = vhca_table_holding(&e->events->cq, "CQ numbers");
     return 3;

@@ -9,14 +9,14 @@
 
 #include "../faults/faults.h"
 
-#define QHCA_MAX_CQ             16384u
-#define QHCA_MAX_EQ             64u
-#define QHCA_CQ_LOG_MAX         22
-#define QHCA_EQ_LOG_MAX         15
-#define QHCA_MAX_CQ_COUNT       65535u
-#define QHCA_MAX_CQ_PERIOD      65535u
+#define VHCA_MAX_CQ             16384u
+#define VHCA_MAX_EQ             64u
+#define VHCA_CQ_LOG_MAX         22
+#define VHCA_EQ_LOG_MAX         15
+#define VHCA_MAX_CQ_COUNT       65535u
+#define VHCA_MAX_CQ_PERIOD      65535u
 /* More than any object has types of asynchronous events. */
-#define QHCA_ASYNC_TYPES        8
+#define VHCA_ASYNC_TYPES        8
 
 /*
  * struct vhca_async - the asynchronous events of one object
@@ -29,7 +29,7 @@ struct vhca_async {
     struct vhca_list node;      /* in the pending list of the async EQ */
     uint32_t obj;               /* the number that events carry */
     uint8_t waiting;            /* entries of @type in use */
-    uint8_t type[QHCA_ASYNC_TYPES];
+    uint8_t type[VHCA_ASYNC_TYPES];
 };
 
 static inline void vhca_async_init(struct vhca_async *a, uint32_t obj)
@@ -79,7 +79,7 @@ struct vhca_cq {
 };
 
 struct vhca_events {
-    struct vhca_eq eq[QHCA_MAX_EQ];
+    struct vhca_eq eq[VHCA_MAX_EQ];
     struct vhca_table cq;
     struct vhca_list failed;    /* failed CQs that some user does not know of */
     struct vhca_list roomy;     /* EQs with waiting events and room again */

@@ -8,15 +8,15 @@
 /* ---- EQs ---- */
 
 static const struct vhca_snap_field eq_fields[] = {
-    QHCA_SNAP_FLAG(struct vhca_eq, async),
-    QHCA_SNAP_FLAG(struct vhca_eq, armed),
-    QHCA_SNAP_ANY(struct vhca_eq, vector),
-    QHCA_SNAP_MAX(struct vhca_eq, log_size, QHCA_EQ_LOG_MAX),
-    QHCA_SNAP_ANY(struct vhca_eq, pi),
-    QHCA_SNAP_ANY(struct vhca_eq, ci),
+    VHCA_SNAP_FLAG(struct vhca_eq, async),
+    VHCA_SNAP_FLAG(struct vhca_eq, armed),
+    VHCA_SNAP_ANY(struct vhca_eq, vector),
+    VHCA_SNAP_MAX(struct vhca_eq, log_size, VHCA_EQ_LOG_MAX),
+    VHCA_SNAP_ANY(struct vhca_eq, pi),
+    VHCA_SNAP_ANY(struct vhca_eq, ci),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_eq, 80);
+VHCA_SNAP_KNOWS(struct vhca_eq, 80);
 
 /* Apply CREATE_EQ's checks. */
 static bool eq_ok(const struct qhca_engine *e, const struct vhca_eq *eq)
@@ -53,7 +53,7 @@ static void walk_eq(struct vhca_snap *s, struct vhca_eq *eq)
 static void walk_eqs(struct vhca_snap *s)
 {
     s->kind = "EQ";
-    for (s->number = 1; s->number <= QHCA_MAX_EQ && !s->bad; s->number++) {
+    for (s->number = 1; s->number <= VHCA_MAX_EQ && !s->bad; s->number++) {
         struct vhca_eq *eq = &s->e->events->eq[s->number - 1];
 
         if (vhca_snap_num(s, "used", eq->used, 1, 1)) {
@@ -66,25 +66,25 @@ static void walk_eqs(struct vhca_snap *s)
 /* ---- CQs ---- */
 
 static const struct vhca_snap_field cq_fields[] = {
-    QHCA_SNAP_ANY(struct vhca_cq, uar),
-    QHCA_SNAP_MAX(struct vhca_cq, log_size, QHCA_CQ_LOG_MAX),
-    QHCA_SNAP_MAX(struct vhca_cq, state, QHCA_CQ_ERROR),
-    QHCA_SNAP_MAX(struct vhca_cq, arm, QHCA_CQ_ARM_NEXT),
-    QHCA_SNAP_ANY(struct vhca_cq, pi),
-    QHCA_SNAP_ANY(struct vhca_cq, ci),
-    QHCA_SNAP_ANY(struct vhca_cq, arm_sn),
-    QHCA_SNAP_ANY(struct vhca_cq, event_sn),
-    QHCA_SNAP_FLAG(struct vhca_cq, ever_armed),
-    QHCA_SNAP_ANY(struct vhca_cq, count),
-    QHCA_SNAP_ANY(struct vhca_cq, period),
-    QHCA_SNAP_MAX(struct vhca_cq, held, QHCA_MAX_CQ_COUNT),
-    QHCA_SNAP_FLAG(struct vhca_cq, owner_told),
-    QHCA_SNAP_ANY(struct vhca_cq, qps_told),
-    QHCA_SNAP_ANY(struct vhca_cq, srqs_told),
-    QHCA_SNAP_FLAG(struct vhca_cq, dbrec),
+    VHCA_SNAP_ANY(struct vhca_cq, uar),
+    VHCA_SNAP_MAX(struct vhca_cq, log_size, VHCA_CQ_LOG_MAX),
+    VHCA_SNAP_MAX(struct vhca_cq, state, QHCA_CQ_ERROR),
+    VHCA_SNAP_MAX(struct vhca_cq, arm, QHCA_CQ_ARM_NEXT),
+    VHCA_SNAP_ANY(struct vhca_cq, pi),
+    VHCA_SNAP_ANY(struct vhca_cq, ci),
+    VHCA_SNAP_ANY(struct vhca_cq, arm_sn),
+    VHCA_SNAP_ANY(struct vhca_cq, event_sn),
+    VHCA_SNAP_FLAG(struct vhca_cq, ever_armed),
+    VHCA_SNAP_ANY(struct vhca_cq, count),
+    VHCA_SNAP_ANY(struct vhca_cq, period),
+    VHCA_SNAP_MAX(struct vhca_cq, held, VHCA_MAX_CQ_COUNT),
+    VHCA_SNAP_FLAG(struct vhca_cq, owner_told),
+    VHCA_SNAP_ANY(struct vhca_cq, qps_told),
+    VHCA_SNAP_ANY(struct vhca_cq, srqs_told),
+    VHCA_SNAP_FLAG(struct vhca_cq, dbrec),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_cq, 184);
+VHCA_SNAP_KNOWS(struct vhca_cq, 184);
 
 /* Apply the checks of CREATE_CQ and MODIFY_CQ. */
 static bool cq_ok(struct qhca_engine *e, const struct vhca_cq *cq, uint32_t eqn)
@@ -108,7 +108,7 @@ static void walk_cq(struct vhca_snap *s, void *obj)
 
     vhca_snap_fields(s, cq_fields, cq);
     uint32_t eqn = vhca_snap_u32(s, "eqn", s->load ? 0 : vhca_eqn(e, cq->eq),
-                                 QHCA_MAX_EQ);
+                                 VHCA_MAX_EQ);
 
     if (vhca_snap_check(s, cq_ok(e, cq, eqn), "eqn, uar or dbrec") && s->load) {
         cq->eq = vhca_eq_get(e, eqn);
@@ -197,7 +197,7 @@ void vhca_events_walk(struct vhca_snap *s)
 
     walk_eqs(s);
     vhca_snap_table(s, &q->cq, &cq_kind);
-    for (unsigned i = 0; i < QHCA_MAX_EQ && !s->bad; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_EQ && !s->bad; i++) {
         if (q->eq[i].used && !q->eq[i].async) {
             walk_pending(s, &q->eq[i]);
         }

@@ -30,7 +30,7 @@ static bool matches(const struct vhca_fault_rule *r,
         !(r->kinds[at->kind / 64] >> at->kind % 64 & 1)) {
         return false;
     }
-    for (unsigned i = 0; i < QHCA_FAULT_FIELDS; i++) {
+    for (unsigned i = 0; i < VHCA_FAULT_FIELDS; i++) {
         if (at->field[i] < r->field[i].from || at->field[i] > r->field[i].to) {
             return false;
         }
@@ -63,16 +63,16 @@ static struct vhca_fault act(struct qhca_engine *e, struct vhca_fault_rule *r,
 
     r->hits++;
     vhca_trace_fault(e, (unsigned)(r - f->rule) + 1, r->hits, obj);
-    if (does.action >= QHCA_FAULT_LINK_DOWN) {
+    if (does.action >= VHCA_FAULT_LINK_DOWN) {
         f->wanted |= 1u << does.action;
-        if (does.action == QHCA_FAULT_LINK_DOWN) {
+        if (does.action == VHCA_FAULT_LINK_DOWN) {
             f->link_ns = does.value;
-        } else if (does.action == QHCA_FAULT_PAUSE) {
+        } else if (does.action == VHCA_FAULT_PAUSE) {
             f->pause_ns = does.value;
-            f->pause_classes = (uint8_t)(r->prio < QHCA_FAULT_PRIOS ?
+            f->pause_classes = (uint8_t)(r->prio < VHCA_FAULT_PRIOS ?
                                          1u << r->prio : 0xffu);
         }
-        does.action = QHCA_FAULT_NONE;
+        does.action = VHCA_FAULT_NONE;
     }
     if (is_spent(r) || f->wanted) {
         vhca_faults_update(e);
@@ -84,14 +84,14 @@ static struct vhca_fault act(struct qhca_engine *e, struct vhca_fault_rule *r,
 static uint32_t object_of(const struct vhca_fault_at *at)
 {
     switch (at->point) {
-    case QHCA_FAULT_EVENT:
-        return at->field[QHCA_FAULT_OBJ];
-    case QHCA_FAULT_IRQ:
-        return at->field[QHCA_FAULT_VECTOR];
-    case QHCA_FAULT_CMD:
+    case VHCA_FAULT_EVENT:
+        return at->field[VHCA_FAULT_OBJ];
+    case VHCA_FAULT_IRQ:
+        return at->field[VHCA_FAULT_VECTOR];
+    case VHCA_FAULT_CMD:
         return at->kind;
     default:
-        return at->field[QHCA_FAULT_QPN];
+        return at->field[VHCA_FAULT_QPN];
     }
 }
 
@@ -107,13 +107,13 @@ struct vhca_fault vhca_fault_judge(struct qhca_engine *e,
             return act(e, r, object_of(at));
         }
     }
-    return (struct vhca_fault) { QHCA_FAULT_NONE, 0 };
+    return (struct vhca_fault) { VHCA_FAULT_NONE, 0 };
 }
 
 static bool is_due(const struct qhca_engine *e,
                    const struct vhca_fault_rule *r)
 {
-    return r->point == QHCA_FAULT_TIMER && !is_spent(r) && r->due <= e->now;
+    return r->point == VHCA_FAULT_TIMER && !is_spent(r) && r->due <= e->now;
 }
 
 void vhca_faults_tick(struct qhca_engine *e)
@@ -148,13 +148,13 @@ static uint64_t next_time(const struct vhca_faults *f)
 {
     uint64_t next = f->wanted ? 0 : UINT64_MAX;
 
-    for (unsigned i = 0; f->num_held && i < QHCA_FAULT_HELD; i++) {
+    for (unsigned i = 0; f->num_held && i < VHCA_FAULT_HELD; i++) {
         if (f->held[i].used) {
             next = MIN_OF(next, f->held[i].when);
         }
     }
     for (unsigned i = 0; i < f->num_rules; i++) {
-        if (f->rule[i].point == QHCA_FAULT_TIMER && !is_spent(&f->rule[i])) {
+        if (f->rule[i].point == VHCA_FAULT_TIMER && !is_spent(&f->rule[i])) {
             next = MIN_OF(next, f->rule[i].due);
         }
     }
@@ -181,9 +181,9 @@ static void update_port(struct qhca_engine *e)
     struct vhca_faults *f = e->faults;
     uint32_t before = f->mbit;
 
-    f->slow = first_of(f->rule, f->num_rules, QHCA_FAULT_SLOW);
-    f->late = first_of(f->rule, f->num_rules, QHCA_FAULT_LATE);
-    f->disorder = first_of(f->rule, f->num_rules, QHCA_FAULT_ORDER);
+    f->slow = first_of(f->rule, f->num_rules, VHCA_FAULT_SLOW);
+    f->late = first_of(f->rule, f->num_rules, VHCA_FAULT_LATE);
+    f->disorder = first_of(f->rule, f->num_rules, VHCA_FAULT_ORDER);
     f->mbit = f->slow ? (uint32_t)f->slow->does.value : 0;
     if (f->mbit != before) {
         vhca_pace_set(&f->pace, e->now, f->mbit);
@@ -200,7 +200,7 @@ void vhca_fault_slow(struct qhca_engine *e, size_t len)
 void vhca_faults_update(struct qhca_engine *e)
 {
     struct vhca_faults *f = e->faults;
-    unsigned points = f->num_held ? QHCA_FAULT_PACKETS : 0;
+    unsigned points = f->num_held ? VHCA_FAULT_PACKETS : 0;
     uint64_t next = next_time(f);
 
     for (unsigned i = 0; i < f->num_rules; i++) {
@@ -231,16 +231,16 @@ static const char *no_remove(const struct qhca_engine *e, bool guest)
 static bool provide(struct vhca_faults *f, struct vhca_fault_rule *rule,
                     unsigned n, struct qhca_fault_error *err)
 {
-    bool order = first_of(rule, n, QHCA_FAULT_ORDER);
+    bool order = first_of(rule, n, VHCA_FAULT_ORDER);
 
     if (n && !f->held) {
-        f->held = calloc(QHCA_FAULT_HELD, sizeof(*f->held));
+        f->held = calloc(VHCA_FAULT_HELD, sizeof(*f->held));
     }
     if (order && !f->data) {
-        f->data = calloc(QHCA_FAULT_DATA, sizeof(*f->data));
+        f->data = calloc(VHCA_FAULT_DATA, sizeof(*f->data));
     }
     if (order && !f->early) {
-        f->early = calloc(QHCA_FAULT_EARLY, sizeof(*f->early));
+        f->early = calloc(VHCA_FAULT_EARLY, sizeof(*f->early));
     }
     if ((n && !f->held) || (order && !(f->data && f->early))) {
         snprintf(err->what, sizeof(err->what), "no memory for rules");
@@ -269,11 +269,11 @@ static void replace(struct vhca_faults *f, bool guest,
 bool vhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
                      struct qhca_fault_error *err)
 {
-    struct vhca_fault_rule rule[QHCA_FAULT_RULES];
+    struct vhca_fault_rule rule[VHCA_FAULT_RULES];
     struct vhca_faults *f = e->faults;
     unsigned others = guest ? f->num_host : f->num_rules - f->num_host;
-    unsigned max = MIN_OF(QHCA_FAULT_RULES - others,
-                          guest ? QHCA_FAULT_GUEST : QHCA_FAULT_RULES);
+    unsigned max = MIN_OF(VHCA_FAULT_RULES - others,
+                          guest ? VHCA_FAULT_GUEST : VHCA_FAULT_RULES);
     int n = vhca_fault_parse(text, no_remove(e, guest), rule, max, err);
 
     if (n < 0 || !provide(f, rule, (unsigned)n, err)) {
@@ -375,7 +375,7 @@ int vhca_do_query_faults(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 static bool init(struct qhca_engine *e)
 {
-    vhca_timers_provide(e, 1 + QHCA_FAULT_EARLY);
+    vhca_timers_provide(e, 1 + VHCA_FAULT_EARLY);
     return true;
 }
 
@@ -383,10 +383,10 @@ static void reset(struct qhca_engine *e)
 {
     struct vhca_faults *f = e->faults;
 
-    for (unsigned i = 0; f->num_held && i < QHCA_FAULT_HELD; i++) {
+    for (unsigned i = 0; f->num_held && i < VHCA_FAULT_HELD; i++) {
         f->held[i].used = false;
     }
-    for (unsigned i = 0; f->early && i < QHCA_FAULT_EARLY; i++) {
+    for (unsigned i = 0; f->early && i < VHCA_FAULT_EARLY; i++) {
         vhca_timer_cancel(e, &f->early[i].timer);
         f->early[i].num = 0;
     }
@@ -407,15 +407,15 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     h[0] = (struct qhca_holding) {
         "packets that come later", false,
-        QHCA_FAULT_HELD * sizeof(struct vhca_fault_held), 1, !!e->faults->held
+        VHCA_FAULT_HELD * sizeof(struct vhca_fault_held), 1, !!e->faults->held
     };
     h[1] = (struct qhca_holding) {
         "data that come later", false,
-        QHCA_FAULT_DATA * sizeof(struct vhca_fault_data), 1, !!e->faults->data
+        VHCA_FAULT_DATA * sizeof(struct vhca_fault_data), 1, !!e->faults->data
     };
     h[2] = (struct qhca_holding) {
         "data read early", false,
-        QHCA_FAULT_EARLY * sizeof(struct vhca_fault_early), 1,
+        VHCA_FAULT_EARLY * sizeof(struct vhca_fault_early), 1,
         !!e->faults->early
     };
     return 3;

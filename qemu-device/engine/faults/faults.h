@@ -11,74 +11,74 @@
 #include "../core/core.h"
 #include "../wire/wire.h"
 
-#define QHCA_FAULT_RULES    24u
-#define QHCA_FAULT_GUEST    16u     /* most of them that the guest can set */
-#define QHCA_FAULT_TEXT     120u    /* bytes of a rule, with the final NUL */
-#define QHCA_FAULT_PRIOS    8u      /* classes of traffic */
-#define QHCA_FAULT_HELD     64u     /* packets held back */
-#define QHCA_FAULT_DATA     64u     /* pieces of data held back */
-#define QHCA_FAULT_BYTES    1024u   /* and how long they are at most */
-#define QHCA_FAULT_EARLY    16u     /* READs whose data are read early */
-#define QHCA_EARLY_PIECES   8u      /* pieces of each */
-#define QHCA_EARLY_BYTES    256u    /* and how long they are at most */
+#define VHCA_FAULT_RULES    24u
+#define VHCA_FAULT_GUEST    16u     /* most of them that the guest can set */
+#define VHCA_FAULT_TEXT     120u    /* bytes of a rule, with the final NUL */
+#define VHCA_FAULT_PRIOS    8u      /* classes of traffic */
+#define VHCA_FAULT_HELD     64u     /* packets held back */
+#define VHCA_FAULT_DATA     64u     /* pieces of data held back */
+#define VHCA_FAULT_BYTES    1024u   /* and how long they are at most */
+#define VHCA_FAULT_EARLY    16u     /* READs whose data are read early */
+#define VHCA_EARLY_PIECES   8u      /* pieces of each */
+#define VHCA_EARLY_BYTES    256u    /* and how long they are at most */
 /* How long a reordered packet waits for the next one. */
-#define QHCA_FAULT_SWAP_NS  10000000u
+#define VHCA_FAULT_SWAP_NS  10000000u
 
 /* The points at which rules are judged. */
 enum vhca_fault_point {
-    QHCA_FAULT_TX,              /* a RoCE frame leaves */
-    QHCA_FAULT_RX,              /* a RoCE frame has arrived */
-    QHCA_FAULT_CQE,             /* a WR is about to complete with success */
-    QHCA_FAULT_EVENT,           /* an event is about to be written to an EQ */
-    QHCA_FAULT_IRQ,             /* a vector is about to be raised */
-    QHCA_FAULT_CMD,             /* a command is about to be executed */
-    QHCA_FAULT_TIMER,           /* time passes */
-    QHCA_FAULT_PORT,            /* always: what the port is like */
-    QHCA_FAULT_POINTS
+    VHCA_FAULT_TX,              /* a RoCE frame leaves */
+    VHCA_FAULT_RX,              /* a RoCE frame has arrived */
+    VHCA_FAULT_CQE,             /* a WR is about to complete with success */
+    VHCA_FAULT_EVENT,           /* an event is about to be written to an EQ */
+    VHCA_FAULT_IRQ,             /* a vector is about to be raised */
+    VHCA_FAULT_CMD,             /* a command is about to be executed */
+    VHCA_FAULT_TIMER,           /* time passes */
+    VHCA_FAULT_PORT,            /* always: what the port is like */
+    VHCA_FAULT_POINTS
 };
 
 /* Numbers that a rule can match, besides the kind. */
 enum vhca_fault_field {
-    QHCA_FAULT_QPN,
-    QHCA_FAULT_PSN,
-    QHCA_FAULT_CQN,
-    QHCA_FAULT_OBJ,
-    QHCA_FAULT_VECTOR,
-    QHCA_FAULT_FIELDS
+    VHCA_FAULT_QPN,
+    VHCA_FAULT_PSN,
+    VHCA_FAULT_CQN,
+    VHCA_FAULT_OBJ,
+    VHCA_FAULT_VECTOR,
+    VHCA_FAULT_FIELDS
 };
 
 /* struct vhca_fault_at - what a rule is to judge */
 struct vhca_fault_at {
     uint8_t point;
     uint8_t kind;               /* opcode, type of event */
-    uint32_t field[QHCA_FAULT_FIELDS];
+    uint32_t field[VHCA_FAULT_FIELDS];
 };
 
 enum vhca_fault_action {
-    QHCA_FAULT_NONE,
-    QHCA_FAULT_DROP,
-    QHCA_FAULT_DUPLICATE,
-    QHCA_FAULT_DELAY,           /* ns */
-    QHCA_FAULT_REORDER,
-    QHCA_FAULT_CORRUPT,         /* enum vhca_fault_damage */
-    QHCA_FAULT_WRONG_PSN,       /* difference */
-    QHCA_FAULT_MARK,            /* ECN bits */
-    QHCA_FAULT_NAK,             /* AETH syndrome */
-    QHCA_FAULT_RAISE,           /* enum qhca_event, of the QP */
-    QHCA_FAULT_FAIL,            /* enum qhca_cqe_status or qhca_cmd_status */
-    QHCA_FAULT_OVERRUN,
-    QHCA_FAULT_STALL,           /* ns; 0: forever */
-    QHCA_FAULT_SLOW,            /* Mbit/s */
-    QHCA_FAULT_LATE,            /* ns */
-    QHCA_FAULT_ORDER,
+    VHCA_FAULT_NONE,
+    VHCA_FAULT_DROP,
+    VHCA_FAULT_DUPLICATE,
+    VHCA_FAULT_DELAY,           /* ns */
+    VHCA_FAULT_REORDER,
+    VHCA_FAULT_CORRUPT,         /* enum vhca_fault_damage */
+    VHCA_FAULT_WRONG_PSN,       /* difference */
+    VHCA_FAULT_MARK,            /* ECN bits */
+    VHCA_FAULT_NAK,             /* AETH syndrome */
+    VHCA_FAULT_RAISE,           /* enum qhca_event, of the QP */
+    VHCA_FAULT_FAIL,            /* enum qhca_cqe_status or qhca_cmd_status */
+    VHCA_FAULT_OVERRUN,
+    VHCA_FAULT_STALL,           /* ns; 0: forever */
+    VHCA_FAULT_SLOW,            /* Mbit/s */
+    VHCA_FAULT_LATE,            /* ns */
+    VHCA_FAULT_ORDER,
     /* These act later, from a timer, and leave what is at the point alone: */
-    QHCA_FAULT_LINK_DOWN,       /* ns */
-    QHCA_FAULT_PAUSE,           /* ns */
-    QHCA_FAULT_FATAL,
-    QHCA_FAULT_REMOVE,
+    VHCA_FAULT_LINK_DOWN,       /* ns */
+    VHCA_FAULT_PAUSE,           /* ns */
+    VHCA_FAULT_FATAL,
+    VHCA_FAULT_REMOVE,
 };
 
-enum vhca_fault_damage { QHCA_FAULT_PAYLOAD, QHCA_FAULT_ICRC };
+enum vhca_fault_damage { VHCA_FAULT_PAYLOAD, VHCA_FAULT_ICRC };
 
 /* struct vhca_fault - what a rule does, and the value for that */
 struct vhca_fault {
@@ -94,17 +94,17 @@ struct vhca_fault {
  * @every: TIMER: period in ns; @after is in ns then, too
  * @within: ORDER: for at most so many ns data are held back
  * @grain: and in pieces that end at multiples of it
- * @prio: PAUSE: the class of traffic, or QHCA_FAULT_PRIOS: all of them
+ * @prio: PAUSE: the class of traffic, or VHCA_FAULT_PRIOS: all of them
  */
 struct vhca_fault_rule {
-    char text[QHCA_FAULT_TEXT];
+    char text[VHCA_FAULT_TEXT];
     uint64_t seed;              /* in force where the rule was read */
     uint8_t point;
     struct vhca_fault does;
     uint64_t kinds[4];          /* opcodes or types of event, a bit each */
     struct vhca_fault_range {
         uint32_t from, to;
-    } field[QHCA_FAULT_FIELDS];
+    } field[VHCA_FAULT_FIELDS];
     uint64_t nth, after, times, ppm, every;
     uint64_t seen, hits, rng;
     uint64_t due;               /* TIMER: when it acts next */
@@ -127,7 +127,7 @@ struct vhca_fault_data {
     uint64_t addr, due;
     uint32_t qpn;               /* the QP that writes them */
     uint32_t len;
-    uint8_t bytes[QHCA_FAULT_BYTES];
+    uint8_t bytes[VHCA_FAULT_BYTES];
 };
 
 /* struct vhca_fault_early - pieces of the data of a READ, read early */
@@ -135,19 +135,19 @@ struct vhca_fault_early {
     struct vhca_timer timer;    /* runs while others wait to be read */
     uint32_t qpn;               /* the one that answers */
     unsigned num;               /* of pieces */
-    uint32_t off[QHCA_EARLY_PIECES], len[QHCA_EARLY_PIECES];
-    uint8_t bytes[QHCA_EARLY_PIECES][QHCA_EARLY_BYTES];
+    uint32_t off[VHCA_EARLY_PIECES], len[VHCA_EARLY_PIECES];
+    uint8_t bytes[VHCA_EARLY_PIECES][VHCA_EARLY_BYTES];
 };
 
 struct vhca_faults {
-    struct vhca_fault_rule rule[QHCA_FAULT_RULES];
+    struct vhca_fault_rule rule[VHCA_FAULT_RULES];
     unsigned num_rules;
     unsigned num_host;          /* the operator's; they come first */
     char complaint[256];        /* what was wrong with the guest's last text */
-    struct vhca_fault_held *held;   /* QHCA_FAULT_HELD, once a rule is set */
+    struct vhca_fault_held *held;   /* VHCA_FAULT_HELD, once a rule is set */
     unsigned num_held;
     /*
-     * QHCA_FAULT_DATA for the memory room and QHCA_FAULT_EARLY for the
+     * VHCA_FAULT_DATA for the memory room and VHCA_FAULT_EARLY for the
      * responder, once a rule for the order is set.
      */
     struct vhca_fault_data *data;
@@ -171,7 +171,7 @@ struct vhca_faults {
 extern const struct vhca_room vhca_faults_room;
 
 /* The points of packets, a bit each. */
-#define QHCA_FAULT_PACKETS  (1u << QHCA_FAULT_TX | 1u << QHCA_FAULT_RX)
+#define VHCA_FAULT_PACKETS  (1u << VHCA_FAULT_TX | 1u << VHCA_FAULT_RX)
 
 /* ---- faults.c ---- */
 
@@ -189,12 +189,12 @@ static inline bool vhca_faults_between(const struct qhca_engine *e,
                                        const struct qhca_engine *at)
 {
     return __builtin_expect((e->fault_points | at->fault_points) &
-                            QHCA_FAULT_PACKETS, 0);
+                            VHCA_FAULT_PACKETS, 0);
 }
 
 /*
  * Return what the first rule does that matches @at and acts, after counting and
- * tracing it; QHCA_FAULT_NONE if there is none, or if its action is one that
+ * tracing it; VHCA_FAULT_NONE if there is none, or if its action is one that
  * follows later, from the timer.
  */
 struct vhca_fault vhca_fault_judge(struct qhca_engine *e,
@@ -241,13 +241,13 @@ bool vhca_fault_is(const struct vhca_fault_span *s, const char *word);
 
 /* What a word takes behind its equals sign. */
 enum vhca_fault_takes {
-    QHCA_TAKES_NOTHING,         /* the value is @min */
-    QHCA_TAKES_NUMBER,          /* from @min to @max */
-    QHCA_TAKES_RANGE,           /* of numbers, or one number */
-    QHCA_TAKES_KINDS,
-    QHCA_TAKES_PERCENT,
-    QHCA_TAKES_TIME,            /* from @min to @max ns */
-    QHCA_TAKES_NAME,            /* one of @names */
+    VHCA_TAKES_NOTHING,         /* the value is @min */
+    VHCA_TAKES_NUMBER,          /* from @min to @max */
+    VHCA_TAKES_RANGE,           /* of numbers, or one number */
+    VHCA_TAKES_KINDS,
+    VHCA_TAKES_PERCENT,
+    VHCA_TAKES_TIME,            /* from @min to @max ns */
+    VHCA_TAKES_NAME,            /* one of @names */
 };
 
 /*

@@ -43,8 +43,8 @@ static const char *const service_name[] = {
 };
 
 const struct vhca_fault_name vhca_fault_damages[] = {
-    { "payload", QHCA_FAULT_PAYLOAD },
-    { "icrc", QHCA_FAULT_ICRC },
+    { "payload", VHCA_FAULT_PAYLOAD },
+    { "icrc", VHCA_FAULT_ICRC },
     { NULL, 0 }
 };
 
@@ -197,14 +197,14 @@ static bool packet_kinds(const char *name, size_t len, uint64_t kinds[4])
 bool vhca_fault_kinds(unsigned points, const char *name, size_t len,
                       uint64_t kinds[4])
 {
-    const struct vhca_fault_name *n = points & 1u << QHCA_FAULT_CQE ?
+    const struct vhca_fault_name *n = points & 1u << VHCA_FAULT_CQE ?
                                       cqe_names :
-                                      points & 1u << QHCA_FAULT_EVENT ?
+                                      points & 1u << VHCA_FAULT_EVENT ?
                                       event_names : cmd_names;
     bool any = false;
 
     memset(kinds, 0, 4 * sizeof(*kinds));
-    if (points & 1u << QHCA_FAULT_TX) {
+    if (points & 1u << VHCA_FAULT_TX) {
         return packet_kinds(name, len, kinds);
     }
     for (; n->name; n++) {

@@ -5,7 +5,7 @@
 /* Return a free place for a frame, or NULL. */
 static struct vhca_fault_held *place(struct vhca_faults *f)
 {
-    for (unsigned i = 0; f->held && i < QHCA_FAULT_HELD; i++) {
+    for (unsigned i = 0; f->held && i < VHCA_FAULT_HELD; i++) {
         if (!f->held[i].used) {
             return &f->held[i];
         }
@@ -49,7 +49,7 @@ struct vhca_fault_held *vhca_fault_due(struct qhca_engine *e)
     struct vhca_faults *f = e->faults;
     struct vhca_fault_held *first = NULL;
 
-    for (unsigned i = 0; f->num_held && i < QHCA_FAULT_HELD; i++) {
+    for (unsigned i = 0; f->num_held && i < VHCA_FAULT_HELD; i++) {
         struct vhca_fault_held *h = &f->held[i];
 
         if (h->used && h->when <= e->now &&
@@ -67,7 +67,7 @@ struct vhca_fault_held *vhca_fault_behind(struct qhca_engine *e,
     struct vhca_faults *all = e->faults;
     struct vhca_fault_held *first = NULL;
 
-    for (unsigned i = 0; all->num_held && i < QHCA_FAULT_HELD; i++) {
+    for (unsigned i = 0; all->num_held && i < VHCA_FAULT_HELD; i++) {
         struct vhca_fault_held *h = &all->held[i];
 
         if (h->used && h->swap && h->point == f->point && h->qpn == f->qpn &&
@@ -113,7 +113,7 @@ static void damage(const struct vhca_fault_frame *f,
 {
     size_t payload = (size_t)(p->payload - f->frame);
 
-    if (what == QHCA_FAULT_ICRC) {
+    if (what == VHCA_FAULT_ICRC) {
         f->frame[payload + p->payload_len + p->pad] ^= 0x55;
     } else if (p->payload_len) {
         f->frame[payload + p->payload_len / 2] ^= 0x55;
@@ -140,8 +140,8 @@ struct vhca_fault vhca_fault_packet(struct qhca_engine *e,
 {
     struct vhca_fault_at at = { .point = (uint8_t)point, .kind = p->opcode };
 
-    at.field[QHCA_FAULT_QPN] = qpn;
-    at.field[QHCA_FAULT_PSN] = p->psn;
+    at.field[VHCA_FAULT_QPN] = qpn;
+    at.field[VHCA_FAULT_PSN] = p->psn;
     return vhca_fault_judge(e, &at);
 }
 
@@ -149,23 +149,23 @@ unsigned vhca_fault_act(struct qhca_engine *e, struct vhca_fault_frame *f,
                         const struct roce_packet *p)
 {
     switch (f->does.action) {
-    case QHCA_FAULT_DROP:
+    case VHCA_FAULT_DROP:
         return 0;
-    case QHCA_FAULT_DUPLICATE:
+    case VHCA_FAULT_DUPLICATE:
         return 2;
-    case QHCA_FAULT_DELAY:
+    case VHCA_FAULT_DELAY:
         hold(e, f, f->does.value, false);
         return 0;
-    case QHCA_FAULT_REORDER:
-        hold(e, f, QHCA_FAULT_SWAP_NS, true);
+    case VHCA_FAULT_REORDER:
+        hold(e, f, VHCA_FAULT_SWAP_NS, true);
         return 0;
-    case QHCA_FAULT_CORRUPT:
+    case VHCA_FAULT_CORRUPT:
         damage(f, p, f->does.value);
         return 1;
-    case QHCA_FAULT_WRONG_PSN:
+    case VHCA_FAULT_WRONG_PSN:
         move_psn(f, p, f->does.value);
         return 1;
-    case QHCA_FAULT_MARK:
+    case VHCA_FAULT_MARK:
         roce_set_ecn(f->frame + (p->ip - f->frame), p->ipv4,
                      (uint8_t)f->does.value);
         return 1;
@@ -178,12 +178,12 @@ unsigned vhca_fault_frame(struct qhca_engine *e, struct vhca_fault_frame *f)
 {
     struct roce_packet p;
 
-    f->does.action = QHCA_FAULT_NONE;
+    f->does.action = VHCA_FAULT_NONE;
     if (f->len > ROCE_MAX_FRAME ||
         roce_parse(&p, f->frame, f->len) != ROCE_OK) {
         return 1;
     }
-    if (f->point == QHCA_FAULT_RX) {
+    if (f->point == VHCA_FAULT_RX) {
         f->qpn = p.dest_qp;
     }
     f->does = vhca_fault_packet(e, f->point, f->qpn, &p);

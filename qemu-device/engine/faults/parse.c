@@ -17,7 +17,7 @@
 #define SLOWEST 1000000000u     /* ns that data may take to reach memory */
 #define COARSEST 1024u
 
-#define AT(point)   (1u << QHCA_FAULT_##point)
+#define AT(point)   (1u << VHCA_FAULT_##point)
 #define PACKETS     (AT(TX) | AT(RX))
 #define QPS         (PACKETS | AT(CQE))
 #define OWN_WAY     (QPS | AT(CMD) | AT(TIMER))
@@ -27,23 +27,23 @@
 
 /* Rows of the table: conditions and actions. */
 #define WHEN(word, where, what, to, ...) \
-    { .name = word, .points = where, .takes = QHCA_TAKES_##what, \
+    { .name = word, .points = where, .takes = VHCA_TAKES_##what, \
       .off = IN(to), __VA_ARGS__ }
 #define DOES(word, where, act, what, ...) \
-    { .name = word, .points = where, .takes = QHCA_TAKES_##what, \
-      .action = QHCA_FAULT_##act, .off = IN(does.value), __VA_ARGS__ }
+    { .name = word, .points = where, .takes = VHCA_TAKES_##what, \
+      .action = VHCA_FAULT_##act, .off = IN(does.value), __VA_ARGS__ }
 
 static const struct vhca_fault_word words[] = {
     WHEN("opcode", PACKETS, KINDS, kinds, 0),
     WHEN("opcode", AT(CQE), KINDS, kinds, 0),
     WHEN("opcode", AT(CMD), KINDS, kinds, 0),
     WHEN("type", AT(EVENT), KINDS, kinds, 0),
-    WHEN("qpn", QPS, RANGE, field[QHCA_FAULT_QPN], .max = QHCA_OBJ_MASK),
-    WHEN("psn", PACKETS, RANGE, field[QHCA_FAULT_PSN], .max = PSN_MASK),
-    WHEN("cqn", AT(CQE), RANGE, field[QHCA_FAULT_CQN], .max = QHCA_OBJ_MASK),
-    WHEN("obj", AT(EVENT), RANGE, field[QHCA_FAULT_OBJ],
+    WHEN("qpn", QPS, RANGE, field[VHCA_FAULT_QPN], .max = QHCA_OBJ_MASK),
+    WHEN("psn", PACKETS, RANGE, field[VHCA_FAULT_PSN], .max = PSN_MASK),
+    WHEN("cqn", AT(CQE), RANGE, field[VHCA_FAULT_CQN], .max = QHCA_OBJ_MASK),
+    WHEN("obj", AT(EVENT), RANGE, field[VHCA_FAULT_OBJ],
          .max = QHCA_OBJ_MASK),
-    WHEN("vector", AT(IRQ), RANGE, field[QHCA_FAULT_VECTOR], .max = 2047),
+    WHEN("vector", AT(IRQ), RANGE, field[VHCA_FAULT_VECTOR], .max = 2047),
     WHEN("nth", COUNTED, NUMBER, nth, .min = 1, .max = UINT32_MAX),
     WHEN("after", COUNTED, NUMBER, after, .max = UINT32_MAX),
     WHEN("after", AT(TIMER), TIME, after, .min = 1, .max = LONGEST),
@@ -52,7 +52,7 @@ static const struct vhca_fault_word words[] = {
     WHEN("once", ALL, NOTHING, times, .min = 1),
     WHEN("within", AT(PORT), TIME, within, .min = 1, .max = SLOWEST),
     WHEN("grain", AT(PORT), NUMBER, grain, .min = 1, .max = COARSEST),
-    WHEN("prio", OWN_WAY, NUMBER, prio, .max = QHCA_FAULT_PRIOS - 1),
+    WHEN("prio", OWN_WAY, NUMBER, prio, .max = VHCA_FAULT_PRIOS - 1),
     WHEN("prob", ALL, PERCENT, ppm, 0),
 
     DOES("drop", PACKETS | AT(EVENT) | AT(IRQ), DROP, NOTHING, 0),
@@ -73,8 +73,8 @@ static const struct vhca_fault_word words[] = {
     DOES("latency", AT(PORT), LATE, TIME, .min = 1, .max = LONGEST),
     DOES("order", AT(PORT), ORDER, NAME, .names = vhca_fault_orders),
     /* The same as "tx prob=... mark=ce". */
-    { .name = "ce", .points = AT(PORT), .takes = QHCA_TAKES_PERCENT,
-      .action = QHCA_FAULT_MARK, .off = IN(ppm) },
+    { .name = "ce", .points = AT(PORT), .takes = VHCA_TAKES_PERCENT,
+      .action = VHCA_FAULT_MARK, .off = IN(ppm) },
     DOES("link-down", OWN_WAY, LINK_DOWN, TIME, .min = 1, .max = LONGEST),
     DOES("pause", OWN_WAY, PAUSE, TIME, .min = 1, .max = LONGEST),
     DOES("fatal", OWN_WAY, FATAL, NOTHING, 0),
@@ -84,14 +84,14 @@ static const struct vhca_fault_word words[] = {
 _Static_assert(ARRAY_SIZE(words) <= 64, "too many words for parser.said");
 
 static const char *const point_name[] = {
-    [QHCA_FAULT_TX] = "tx",
-    [QHCA_FAULT_RX] = "rx",
-    [QHCA_FAULT_CQE] = "cqe",
-    [QHCA_FAULT_EVENT] = "event",
-    [QHCA_FAULT_IRQ] = "irq",
-    [QHCA_FAULT_CMD] = "cmd",
-    [QHCA_FAULT_TIMER] = "timer",
-    [QHCA_FAULT_PORT] = "port",
+    [VHCA_FAULT_TX] = "tx",
+    [VHCA_FAULT_RX] = "rx",
+    [VHCA_FAULT_CQE] = "cqe",
+    [VHCA_FAULT_EVENT] = "event",
+    [VHCA_FAULT_IRQ] = "irq",
+    [VHCA_FAULT_CMD] = "cmd",
+    [VHCA_FAULT_TIMER] = "timer",
+    [VHCA_FAULT_PORT] = "port",
 };
 
 struct parser {
@@ -197,10 +197,10 @@ static bool put_value(struct parser *p, const struct vhca_fault_word *w,
     const struct vhca_fault_span value = { arg, end };
     const char *bad;
 
-    if (w->takes == QHCA_TAKES_NOTHING && arg) {
+    if (w->takes == VHCA_TAKES_NOTHING && arg) {
         return wrong(p, arg - 1, "%s takes no value", w->name);
     }
-    if (w->takes != QHCA_TAKES_NOTHING && (!arg || arg == end)) {
+    if (w->takes != VHCA_TAKES_NOTHING && (!arg || arg == end)) {
         return wrong(p, end, "%s needs a value", w->name);
     }
     bad = vhca_fault_value(w, value, (char *)p->rule + w->off, p->err);
@@ -226,7 +226,7 @@ static bool read_word(struct parser *p, struct vhca_fault_span word)
         if (p->rule->does.action) {
             return wrong(p, word.at, "a rule has only one action");
         }
-        if (w->action == QHCA_FAULT_REMOVE && p->no_remove) {
+        if (w->action == VHCA_FAULT_REMOVE && p->no_remove) {
             return wrong(p, word.at, "%s", p->no_remove);
         }
         p->rule->does.action = w->action;
@@ -241,7 +241,7 @@ static bool read_seed(struct parser *p, struct vhca_fault_span word,
                       struct vhca_fault_span rest)
 {
     static const struct vhca_fault_word seed = {
-        .name = "seed", .takes = QHCA_TAKES_NUMBER, .max = UINT64_MAX,
+        .name = "seed", .takes = VHCA_TAKES_NUMBER, .max = UINT64_MAX,
     };
     const char *bad;
 
@@ -261,9 +261,9 @@ static void begin(struct parser *p, struct vhca_fault_rule *r, unsigned index)
     r->rng = p->seed + index * 0xd1342543de82ef95ull;
     r->nth = 1;
     r->ppm = 1000000;
-    r->prio = QHCA_FAULT_PRIOS;
+    r->prio = VHCA_FAULT_PRIOS;
     memset(r->kinds, 0xff, sizeof(r->kinds));
-    for (unsigned i = 0; i < QHCA_FAULT_FIELDS; i++) {
+    for (unsigned i = 0; i < VHCA_FAULT_FIELDS; i++) {
         r->field[i].to = UINT32_MAX;
     }
     p->rule = r;
@@ -286,9 +286,9 @@ static bool keep_text(struct parser *p, const struct vhca_fault_span *rule)
 {
     size_t len = span_len(rule);
 
-    if (len >= QHCA_FAULT_TEXT) {
+    if (len >= VHCA_FAULT_TEXT) {
         return wrong(p, rule->at, "a rule must have less than %u characters",
-                     QHCA_FAULT_TEXT);
+                     VHCA_FAULT_TEXT);
     }
     for (size_t i = 0; i < len; i++) {
         char c = rule->at[i];
@@ -306,13 +306,13 @@ static bool check_pairs(struct parser *p, const char *end)
 {
     struct vhca_fault_rule *r = p->rule;
 
-    if (r->does.action == QHCA_FAULT_ORDER) {
+    if (r->does.action == VHCA_FAULT_ORDER) {
         r->within = r->within ? r->within : WITHIN;
         r->grain = r->grain ? r->grain : 1;
     } else if (r->within || r->grain) {
         return wrong(p, end, "within and grain go with order=");
     }
-    if (r->does.action != QHCA_FAULT_PAUSE && r->prio < QHCA_FAULT_PRIOS) {
+    if (r->does.action != VHCA_FAULT_PAUSE && r->prio < VHCA_FAULT_PRIOS) {
         return wrong(p, end, "prio goes with pause=");
     }
     return true;
@@ -331,12 +331,12 @@ static bool read_rule(struct parser *p, struct vhca_fault_span rest)
             return false;
         }
     }
-    if (p->rule->point == QHCA_FAULT_TIMER && !p->rule->every) {
+    if (p->rule->point == VHCA_FAULT_TIMER && !p->rule->every) {
         p->rule->times = 1;
     }
-    if (p->rule->point == QHCA_FAULT_PORT &&
-        p->rule->does.action == QHCA_FAULT_MARK) {
-        p->rule->point = QHCA_FAULT_TX;
+    if (p->rule->point == VHCA_FAULT_PORT &&
+        p->rule->does.action == VHCA_FAULT_MARK) {
+        p->rule->point = VHCA_FAULT_TX;
         p->rule->does.value = IP_ECN_CE;
     }
     return check_pairs(p, rule.end) &&

@@ -192,13 +192,13 @@ static const char *take_name(struct reading *r)
 }
 
 static const char *(*const take[])(struct reading *r) = {
-    [QHCA_TAKES_NOTHING] = take_nothing,
-    [QHCA_TAKES_NUMBER] = take_one,
-    [QHCA_TAKES_RANGE] = take_range,
-    [QHCA_TAKES_KINDS] = take_kinds,
-    [QHCA_TAKES_PERCENT] = take_percent,
-    [QHCA_TAKES_TIME] = take_time,
-    [QHCA_TAKES_NAME] = take_name,
+    [VHCA_TAKES_NOTHING] = take_nothing,
+    [VHCA_TAKES_NUMBER] = take_one,
+    [VHCA_TAKES_RANGE] = take_range,
+    [VHCA_TAKES_KINDS] = take_kinds,
+    [VHCA_TAKES_PERCENT] = take_percent,
+    [VHCA_TAKES_TIME] = take_time,
+    [VHCA_TAKES_NAME] = take_name,
 };
 
 const char *vhca_fault_value(const struct vhca_fault_word *w,

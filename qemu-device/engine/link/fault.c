@@ -4,7 +4,7 @@
 
 void vhca_fault_take(struct qhca_engine *e, struct vhca_fault_held *h)
 {
-    vhca_spend_bytes(e, h->len, QHCA_UNIT_FRAME);
+    vhca_spend_bytes(e, h->len, VHCA_UNIT_FRAME);
     if (vhca_port_up(e)) {
         vhca_roce_take(e, h->frame, h->len, h->from);
     }
@@ -48,12 +48,12 @@ static void release_behind(struct qhca_engine *e,
 static void arrive(struct qhca_engine *e, const struct vhca_fault_frame *f,
                    unsigned times)
 {
-    if (f->does.action == QHCA_FAULT_NAK &&
+    if (f->does.action == VHCA_FAULT_NAK &&
         vhca_roce_refuse(e, f->frame, f->len, f->from,
                          (uint8_t)f->does.value)) {
         return;
     }
-    if (f->does.action == QHCA_FAULT_RAISE) {
+    if (f->does.action == VHCA_FAULT_RAISE) {
         raise_event(e, f);
     }
     if (times) {
@@ -62,7 +62,7 @@ static void arrive(struct qhca_engine *e, const struct vhca_fault_frame *f,
     if (times > 1 && comes_later(e, f)) {
         vhca_fault_repeat(e, f);
     } else if (times > 1) {
-        vhca_spend_bytes(e, f->len, QHCA_UNIT_FRAME);
+        vhca_spend_bytes(e, f->len, VHCA_UNIT_FRAME);
         vhca_roce_take(e, f->frame, f->len, f->from);
     }
     if (times) {
@@ -75,7 +75,7 @@ void vhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
 {
     uint8_t copy[ROCE_MAX_FRAME];
     struct vhca_fault_frame f = {
-        .point = QHCA_FAULT_RX, .frame = copy, .len = len, .from = from,
+        .point = VHCA_FAULT_RX, .frame = copy, .len = len, .from = from,
     };
 
     if (len > sizeof(copy)) {
@@ -90,7 +90,7 @@ void vhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
 static void send_behind(struct qhca_engine *e, const struct vhca_qp *qp)
 {
     const struct vhca_fault_frame f = {
-        .point = QHCA_FAULT_TX, .qpn = qp->qpn,
+        .point = VHCA_FAULT_TX, .qpn = qp->qpn,
     };
     struct vhca_fault_held *h = vhca_fault_behind(e, &f);
 
@@ -104,7 +104,7 @@ static void leave(struct qhca_engine *e, struct vhca_qp *qp,
                   const struct vhca_way *way, const struct vhca_burst *burst,
                   const struct vhca_fault_frame *f, unsigned times)
 {
-    if (f->does.action == QHCA_FAULT_RAISE) {
+    if (f->does.action == VHCA_FAULT_RAISE) {
         vhca_fault_raise(e, qp, &f->does);
     }
     for (unsigned i = 0; i < times; i++) {
@@ -120,7 +120,7 @@ static struct vhca_fault_frame frame_of(const struct vhca_qp *qp,
                                         struct vhca_burst *burst, size_t len)
 {
     return (struct vhca_fault_frame) {
-        .point = QHCA_FAULT_TX, .frame = burst->frame, .len = len,
+        .point = VHCA_FAULT_TX, .frame = burst->frame, .len = len,
         .qpn = qp->qpn, .from = qp->qpn, .loop = way->loop, .net = way->net,
     };
 }
@@ -144,16 +144,16 @@ static struct vhca_fault judge(struct qhca_engine *e, const struct vhca_qp *qp,
                                const struct roce_packet *p,
                                enum vhca_fault_point *point)
 {
-    struct vhca_fault does = { .action = QHCA_FAULT_NONE };
+    struct vhca_fault does = { .action = VHCA_FAULT_NONE };
 
-    *point = QHCA_FAULT_TX;
-    if (vhca_faults_at(e, QHCA_FAULT_TX)) {
-        does = vhca_fault_packet(e, QHCA_FAULT_TX, qp->qpn, p);
+    *point = VHCA_FAULT_TX;
+    if (vhca_faults_at(e, VHCA_FAULT_TX)) {
+        does = vhca_fault_packet(e, VHCA_FAULT_TX, qp->qpn, p);
     }
-    if (does.action == QHCA_FAULT_NONE &&
-        vhca_faults_at(way->at, QHCA_FAULT_RX)) {
-        *point = QHCA_FAULT_RX;
-        does = vhca_fault_packet(way->at, QHCA_FAULT_RX, way->peer->qpn, p);
+    if (does.action == VHCA_FAULT_NONE &&
+        vhca_faults_at(way->at, VHCA_FAULT_RX)) {
+        *point = VHCA_FAULT_RX;
+        does = vhca_fault_packet(way->at, VHCA_FAULT_RX, way->peer->qpn, p);
     }
     return does;
 }
@@ -167,11 +167,11 @@ void vhca_fault_cross(struct qhca_engine *e, struct vhca_qp *qp,
     struct roce_packet p;
     unsigned times;
 
-    if (does.action == QHCA_FAULT_NONE) {
+    if (does.action == VHCA_FAULT_NONE) {
         vhca_link_cross(e, qp, way, &burst->p);
         send_behind(e, qp);
         f = (struct vhca_fault_frame) {
-            .point = QHCA_FAULT_RX, .qpn = way->peer->qpn,
+            .point = VHCA_FAULT_RX, .qpn = way->peer->qpn,
         };
         release_behind(way->at, &f);
         return;
@@ -180,12 +180,12 @@ void vhca_fault_cross(struct qhca_engine *e, struct vhca_qp *qp,
     f.does = does;
     vhca_count_sent(e, qp, 1, f.len);
     (void)roce_parse(&p, f.frame, f.len);       /* built here: well-formed */
-    if (point == QHCA_FAULT_TX) {
+    if (point == VHCA_FAULT_TX) {
         times = vhca_fault_act(e, &f, &p);
         leave(e, qp, way, burst, &f, times);
         return;
     }
-    f.point = QHCA_FAULT_RX;
+    f.point = VHCA_FAULT_RX;
     f.qpn = p.dest_qp;
     f.from = way->loop ? qp->qpn : 0;
     vhca_port_pay(e, f.len);

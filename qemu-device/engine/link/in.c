@@ -21,7 +21,7 @@ static enum qhca_counter sender_wrong(const struct qhca_engine *e,
                                       const struct vhca_qp *qp,
                                       const struct roce_packet *p)
 {
-    bool datagram = vhca_qp_is(qp, QHCA_DATAGRAM);
+    bool datagram = vhca_qp_is(qp, VHCA_DATAGRAM);
 
     if ((p->pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff)) {
         return QHCA_CNT_RX_BAD_PKEY;
@@ -65,7 +65,7 @@ static void count_taken(struct qhca_engine *e, struct vhca_qp *qp,
     vhca_count_qp(e, qp, QHCA_CNT_RX_BYTES, len);
     if ((tclass & IP_ECN_MASK) == IP_ECN_CE) {
         vhca_count_qp(e, qp, QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS, n);
-        if (opcode != ROCE_CNP && !vhca_qp_is(qp, QHCA_DATAGRAM) &&
+        if (opcode != ROCE_CNP && !vhca_qp_is(qp, VHCA_DATAGRAM) &&
             vhca_gate_marked(e, &qp->gate)) {
             qp->rated = true;
             vhca_qp_schedule(e, qp);
@@ -83,8 +83,8 @@ static void accept(struct qhca_engine *e, struct vhca_qp *qp,
 /* An XRC QP has only one half, and takes only the packets of that (E-045). */
 static bool has_half(const struct vhca_qp *qp, bool response)
 {
-    return vhca_qp_is(qp, response ? QHCA_HAS_SQ :
-                                     QHCA_HAS_RQ | QHCA_HAS_XRCD);
+    return vhca_qp_is(qp, response ? VHCA_HAS_SQ :
+                                     VHCA_HAS_RQ | VHCA_HAS_XRCD);
 }
 
 /* Return why the QP cannot take such a packet, or QHCA_CNT_MAX. */
@@ -95,14 +95,14 @@ static enum qhca_counter not_taken(const struct vhca_qp *qp,
     bool response = info->flags & OPF_RESPONSE;
 
     if (info->op == OP_CNP && p->dest_qp == qp->qpn &&
-        !vhca_qp_is(qp, QHCA_RAW)) {
+        !vhca_qp_is(qp, VHCA_RAW)) {
         if (p->payload_len != CNP_LEN || p->pad) {
             return QHCA_CNT_RX_MALFORMED;
         }
     } else if ((p->opcode & SVC_MASK) != vhca_qp_service(qp) ||
                !has_half(qp, response)) {
         return QHCA_CNT_RX_NO_QP;
-    } else if (vhca_qp_is(qp, QHCA_DATAGRAM) && info->op == OP_NONE) {
+    } else if (vhca_qp_is(qp, VHCA_DATAGRAM) && info->op == OP_NONE) {
         return QHCA_CNT_RX_MALFORMED;   /* the responder would not refuse it */
     }
     if (response ? !takes[qp->state].response : !takes[qp->state].request) {
@@ -128,7 +128,7 @@ static enum qhca_counter frame_not_taken(const struct qhca_engine *e,
  */
 static void take_cnp(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    bool slower = !vhca_qp_is(qp, QHCA_DATAGRAM) &&
+    bool slower = !vhca_qp_is(qp, VHCA_DATAGRAM) &&
                   vhca_gate_cnp(e, &qp->gate);
 
     qp->rated = qp->rated || slower;
@@ -146,7 +146,7 @@ static void execute(struct qhca_engine *e, struct vhca_qp *qp,
     } else if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
         /* Only reliable services have responses. */
         vhca_completer_rx(e, qp, p);
-    } else if (vhca_qp_is(qp, QHCA_RELIABLE)) {
+    } else if (vhca_qp_is(qp, VHCA_RELIABLE)) {
         vhca_responder_rx(e, qp, p);
         vhca_link_answered(e, qp, tail);
     } else if (qp->type == QHCA_QPT_UC) {
@@ -169,7 +169,7 @@ bool vhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
     p.from = from;
     qp = vhca_qp_get(e, p.dest_qp);
     tail = qp ? qp->rsp.q_tail : 0;
-    if (!qp || !vhca_qp_is(qp, QHCA_RELIABLE) ||
+    if (!qp || !vhca_qp_is(qp, VHCA_RELIABLE) ||
         roce_opcode(p.opcode)->flags & OPF_RESPONSE ||
         frame_not_taken(e, qp, &p) != QHCA_CNT_MAX ||
         !vhca_responder_refuse(e, qp, &p, syndrome)) {
@@ -204,7 +204,7 @@ static uint32_t execute_across(struct qhca_engine *e, struct vhca_qp *qp,
         take_cnp(e, qp);
         return 1;
     }
-    return vhca_qp_is(qp, QHCA_RELIABLE) ? vhca_responder_rx(e, qp, p) :
+    return vhca_qp_is(qp, VHCA_RELIABLE) ? vhca_responder_rx(e, qp, p) :
                                            vhca_uc_rx(e, qp, p);
 }
 
@@ -217,7 +217,7 @@ void vhca_link_cross(struct qhca_engine *e, const struct vhca_qp *by,
     uint32_t n = 1;
     size_t len;
 
-    VHCA_ASSERT(!vhca_qp_is(qp, QHCA_DATAGRAM));
+    VHCA_ASSERT(!vhca_qp_is(qp, VHCA_DATAGRAM));
     if (why == QHCA_CNT_MAX) {
         vhca_trace_rx(at, qp->qpn, p->opcode, p->psn);
         n = execute_across(at, qp, p);
@@ -267,7 +267,7 @@ static void deliver_to_group(struct qhca_engine *e, const struct roce_packet *p,
     /* The last member may have left since the frame was sent. */
     for (uint32_t i = 0; grp && i < grp->num_qps; i++) {
         if (!is_unwanted_echo(grp->qp[i], p)) {
-            vhca_delivery_add(e, QHCA_TO_MEMBERS, grp->qp[i]->qpn);
+            vhca_delivery_add(e, VHCA_TO_MEMBERS, grp->qp[i]->qpn);
         }
     }
     deliver_to_members(e, p, frame, len);
@@ -278,7 +278,7 @@ void vhca_group_go_on(struct qhca_engine *e)
     const struct vhca_delivery *d = &e->port->delivery;
     struct roce_packet p;
 
-    vhca_spend_bytes(e, d->len, QHCA_UNIT_FRAME);
+    vhca_spend_bytes(e, d->len, VHCA_UNIT_FRAME);
     (void)roce_parse(&p, d->frame, d->len);     /* it was well-formed */
     deliver_to_members(e, &p, d->frame, d->len);
 }
@@ -327,7 +327,7 @@ void vhca_link_ack(struct qhca_engine *e, struct vhca_qp *qp,
 void vhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   uint32_t from)
 {
-    if (vhca_faults_at(e, QHCA_FAULT_RX)) {
+    if (vhca_faults_at(e, VHCA_FAULT_RX)) {
         vhca_fault_rx(e, frame, len, from);
     } else {
         vhca_roce_take(e, frame, len, from);

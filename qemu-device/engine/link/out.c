@@ -16,7 +16,7 @@ static uint32_t at_once(const struct qhca_engine *e, const struct vhca_way *way,
                         bool paced)
 {
     return vhca_port_limit(e) || paced || vhca_faults_between(e, way->at) ?
-           1 : QHCA_SPAN;
+           1 : VHCA_SPAN;
 }
 
 /* Fill in the addresses, which only the receiver of a frame sees. */
@@ -111,7 +111,7 @@ static void send_frame(struct qhca_engine *e, struct vhca_qp *qp,
     bool sent = true;
 
     vhca_trace_tx(e, qp->qpn, burst->p.opcode, burst->p.psn);
-    if (vhca_faults_at(e, QHCA_FAULT_TX)) {
+    if (vhca_faults_at(e, VHCA_FAULT_TX)) {
         vhca_fault_tx(e, qp, way, burst, len);
     } else {
         sent = vhca_link_frame(e, qp, way, burst, len);
@@ -202,7 +202,7 @@ static bool may_answer(struct qhca_engine *e, struct vhca_qp *qp,
 {
     return (!vhca_response_is_data(qp) || vhca_qp_gate_open(e, qp)) &&
            vhca_way_room(e, qp, way, vhca_response_is_data(qp) ?
-                                     QHCA_TX_RESERVE / 2 : 0);
+                                     VHCA_TX_RESERVE / 2 : 0);
 }
 
 static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
@@ -247,7 +247,7 @@ static bool request(struct qhca_engine *e, struct vhca_qp *qp,
 static void send_requests(struct qhca_engine *e, struct vhca_qp *qp,
                           struct vhca_way *way, struct vhca_burst *burst)
 {
-    bool datagram = vhca_qp_is(qp, QHCA_DATAGRAM);
+    bool datagram = vhca_qp_is(qp, VHCA_DATAGRAM);
 
     while (vhca_requester_poll(e, qp)) {
         if (datagram) {
@@ -256,7 +256,7 @@ static void send_requests(struct qhca_engine *e, struct vhca_qp *qp,
             vhca_way_to(e, qp, &wr->ud.av, wr->ud.qpn, way);
         }
         if (!vhca_qp_gate_open(e, qp) ||
-            !vhca_way_room(e, qp, way, QHCA_TX_RESERVE) ||
+            !vhca_way_room(e, qp, way, VHCA_TX_RESERVE) ||
             !request(e, qp, way, burst)) {
             break;
         }
@@ -289,7 +289,7 @@ void vhca_link_turn(struct qhca_engine *e, struct vhca_qp *qp)
     struct vhca_burst burst;
     uint32_t tail;
 
-    if (!vhca_qp_is(qp, QHCA_DATAGRAM)) {
+    if (!vhca_qp_is(qp, VHCA_DATAGRAM)) {
         vhca_way_to_peer(e, qp, &way);
     }
     if (way.at != e) {

@@ -32,7 +32,7 @@ static bool is_lost(const struct qhca_engine *e, const struct vhca_qp *qp,
 
     return !local->valid ||
            local->ipv4 != vhca_gid_is_ipv4(way->av->dgid) ||
-           (vhca_qp_is(qp, QHCA_DATAGRAM) &&
+           (vhca_qp_is(qp, VHCA_DATAGRAM) &&
             !vhca_gid_allowed(e, qp->uar, way->av->sgid_index));
 }
 
@@ -88,7 +88,7 @@ static struct vhca_qp *find_peer(struct qhca_engine *at,
     struct vhca_qp *peer = vhca_qp_get(at, way->dest_qp);
     const struct vhca_gid *there;
 
-    if (!peer || peer == qp || vhca_qp_is(peer, QHCA_DATAGRAM) ||
+    if (!peer || peer == qp || vhca_qp_is(peer, VHCA_DATAGRAM) ||
         peer->attr.dest_qpn != htole32(qp->qpn)) {
         return NULL;
     }

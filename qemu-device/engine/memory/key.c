@@ -46,7 +46,7 @@ static bool accepts(const struct vhca_mr *mr, const struct vhca_key_user *user)
 
 static bool permits(const struct vhca_mr *mr, uint16_t access)
 {
-    if (access & QHCA_ACCESS_REMOTE ? is_everywhere(mr) : mr->window) {
+    if (access & VHCA_ACCESS_REMOTE ? is_everywhere(mr) : mr->window) {
         return false;
     }
     return (mr->access & access) == access;
@@ -59,9 +59,9 @@ static struct vhca_mr *lookup(const struct qhca_engine *e,
 {
     struct vhca_mr *mr = vhca_mr_get(e, key);
 
-    if (key == QHCA_RESERVED_LKEY) {
+    if (key == VHCA_RESERVED_LKEY) {
         mr = user->reserved ? &e->memory->reserved_mr : NULL;
-    } else if (key == QHCA_NULL_LKEY) {
+    } else if (key == VHCA_NULL_LKEY) {
         mr = &e->memory->null_mr;
     } else if (mr && !accepts(mr, user)) {
         mr = NULL;
@@ -126,7 +126,7 @@ static bool covers(const struct vhca_mr *mr, uint64_t addr, size_t len)
 
 static enum vhca_mem_result result_of(bool done)
 {
-    return done ? QHCA_MEM_OK : QHCA_MEM_DMA;
+    return done ? VHCA_MEM_OK : VHCA_MEM_DMA;
 }
 
 /* Data that are held back for these bytes go first. */
@@ -153,7 +153,7 @@ bool vhca_mr_run(struct qhca_engine *e, const struct vhca_mr *mr,
     default:
         *at = vhca_mem_run(&mr->mem, mem_offset(mr, addr), len);
         vhca_spend(e, (unsigned)((*len >> mr->mem.block_shift) /
-                                 QHCA_UNIT_RUN));
+                                 VHCA_UNIT_RUN));
         return true;
     }
 }
@@ -168,7 +168,7 @@ enum vhca_mem_result vhca_mr_read(struct qhca_engine *e,
     switch (mr->type) {
     case QHCA_MR_NULL:
         memset(buf, 0, len);
-        return QHCA_MEM_OK;
+        return VHCA_MEM_OK;
     case QHCA_MR_DMA:
         return result_of(vhca_dma_read(e, addr, buf, len));
     case QHCA_MR_ODP:
@@ -185,7 +185,7 @@ enum vhca_mem_result vhca_mr_put(struct qhca_engine *e,
 {
     switch (mr->type) {
     case QHCA_MR_NULL:
-        return QHCA_MEM_OK;
+        return VHCA_MEM_OK;
     case QHCA_MR_DMA:
         return result_of(vhca_dma_try_write(e, addr, buf, len));
     case QHCA_MR_ODP:
@@ -204,7 +204,7 @@ enum vhca_mem_result vhca_mr_write(struct qhca_engine *e, uint32_t qpn,
     mr = resolve(mr, &addr);
     VHCA_ASSERT(covers(mr, addr, len));
     meet_held(e, mr, addr, len);
-    return vhca_faults_at(e, QHCA_FAULT_PORT) && e->faults->disorder ?
+    return vhca_faults_at(e, VHCA_FAULT_PORT) && e->faults->disorder ?
            vhca_order_write(e, qpn, mr, addr, buf, len) :
            vhca_mr_put(e, mr, addr, buf, len);
 }
@@ -215,16 +215,16 @@ enum vhca_mem_result vhca_mr_probe(struct qhca_engine *e,
 {
     mr = resolve(mr, &addr);
     return mr->type == QHCA_MR_ODP ?
-           vhca_pages_probe(e, mr, mem_offset(mr, addr), len) : QHCA_MEM_OK;
+           vhca_pages_probe(e, mr, mem_offset(mr, addr), len) : VHCA_MEM_OK;
 }
 
 enum vhca_mem_result vhca_write_counted(struct qhca_engine *e,
                                         enum vhca_mem_result result)
 {
-    if (result == QHCA_MEM_DENIED) {
+    if (result == VHCA_MEM_DENIED) {
         vhca_count(e, QHCA_CNT_BAD_KEY);
     }
-    vhca_dma_counted(e, result != QHCA_MEM_DMA);
+    vhca_dma_counted(e, result != VHCA_MEM_DMA);
     return result;
 }
 
@@ -257,7 +257,7 @@ bool vhca_key_view(struct qhca_engine *e, const struct vhca_key_user *user,
 static enum vhca_mem_result denied(struct qhca_engine *e)
 {
     vhca_count(e, QHCA_CNT_BAD_KEY);
-    return QHCA_MEM_DENIED;
+    return VHCA_MEM_DENIED;
 }
 
 /*
@@ -276,7 +276,7 @@ static enum vhca_mem_result find_word(struct qhca_engine *e,
     meet_held(e, mr, addr, sizeof(uint64_t));
     if (mr->type != QHCA_MR_ODP && vhca_mem_is_word(&mr->mem, off)) {
         *dma = vhca_mem_addr(&mr->mem, off);
-        return QHCA_MEM_OK;
+        return VHCA_MEM_OK;
     }
     /* Blocks and pages are aligned, so where in one the word is decides. */
     return mr->type != QHCA_MR_ODP || off & 7 ?
@@ -297,13 +297,13 @@ enum vhca_mem_result vhca_mr_cas(struct qhca_engine *e,
     uint64_t dma;
     enum vhca_mem_result result = find_word(e, mr, addr, &dma);
 
-    if (result == QHCA_MEM_OK) {
+    if (result == VHCA_MEM_OK) {
         result = counted(e, vhca_running(e) &&
                             e->ops->atomic_cas(e->opaque, dma,
                                                vhca_word(e, compare),
                                                vhca_word(e, swap), old));
     }
-    if (result == QHCA_MEM_OK) {
+    if (result == VHCA_MEM_OK) {
         *old = vhca_word(e, *old);
     }
     return result;
@@ -316,7 +316,7 @@ enum vhca_mem_result vhca_mr_add(struct qhca_engine *e,
     uint64_t dma;
     enum vhca_mem_result result = find_word(e, mr, addr, &dma);
 
-    return result != QHCA_MEM_OK ? result :
+    return result != VHCA_MEM_OK ? result :
            counted(e, vhca_running(e) &&
                       e->ops->atomic_add(e->opaque, dma, add, old));
 }
@@ -328,7 +328,7 @@ enum vhca_mem_result vhca_mr_store(struct qhca_engine *e,
     uint64_t dma;
     enum vhca_mem_result result = find_word(e, mr, addr, &dma);
 
-    return result != QHCA_MEM_OK ? result :
+    return result != VHCA_MEM_OK ? result :
            counted(e, vhca_running(e) &&
                       e->ops->atomic_store(e->opaque, dma, bytes));
 }

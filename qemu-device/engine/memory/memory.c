@@ -9,15 +9,15 @@ static bool init(struct qhca_engine *e)
 {
     struct vhca_memory *m = e->memory;
 
-    m->reserved_mr.key = QHCA_RESERVED_LKEY;
+    m->reserved_mr.key = VHCA_RESERVED_LKEY;
     m->reserved_mr.type = QHCA_MR_DMA;
     m->reserved_mr.access = QHCA_ACCESS_LOCAL_WRITE;
-    m->null_mr.key = QHCA_NULL_LKEY;
+    m->null_mr.key = VHCA_NULL_LKEY;
     m->null_mr.type = QHCA_MR_NULL;
     m->null_mr.access = QHCA_ACCESS_LOCAL_WRITE;
     vhca_order_init(e);
-    return vhca_table_init(&m->pd, e, QHCA_MAX_PD) &&
-           vhca_table_init(&m->mr, e, QHCA_MAX_MR + QHCA_MAX_MW);
+    return vhca_table_init(&m->pd, e, VHCA_MAX_PD) &&
+           vhca_table_init(&m->mr, e, VHCA_MAX_MR + VHCA_MAX_MW);
 }
 
 int vhca_do_alloc_pd(struct qhca_engine *e, struct vhca_cmd_ctx *c)
@@ -49,14 +49,14 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     const struct vhca_memory *m = e->memory;
 
     h[0] = (struct qhca_holding) {
-        "PD", true, sizeof(struct vhca_holder), QHCA_MAX_PD, m->pd.used
+        "PD", true, sizeof(struct vhca_holder), VHCA_MAX_PD, m->pd.used
     };
     h[1] = (struct qhca_holding) {
-        "MR", true, sizeof(struct vhca_mr), QHCA_MAX_MR,
+        "MR", true, sizeof(struct vhca_mr), VHCA_MAX_MR,
         m->mr.used - m->num_mw
     };
     h[2] = (struct qhca_holding) {
-        "MW", true, sizeof(struct vhca_mr), QHCA_MAX_MW, m->num_mw
+        "MW", true, sizeof(struct vhca_mr), VHCA_MAX_MW, m->num_mw
     };
     h[3] = vhca_table_holding(&m->pd, "PD numbers");
     h[4] = vhca_table_holding(&m->mr, "keys");

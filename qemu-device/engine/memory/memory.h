@@ -9,14 +9,14 @@
 
 #include "../core/core.h"
 
-#define QHCA_MAX_PD             4096u
-#define QHCA_MAX_MR             65536u
-#define QHCA_MAX_MW             65536u
-#define QHCA_MAX_FAST_REG       1024u
-#define QHCA_MAX_MR_SIZE        (1ull << 36)
+#define VHCA_MAX_PD             4096u
+#define VHCA_MAX_MR             65536u
+#define VHCA_MAX_MW             65536u
+#define VHCA_MAX_FAST_REG       1024u
+#define VHCA_MAX_MR_SIZE        (1ull << 36)
 /* Keys with number 1, which the table of regions never hands out. */
-#define QHCA_RESERVED_LKEY      0x00000100u
-#define QHCA_NULL_LKEY          0x00000102u
+#define VHCA_RESERVED_LKEY      0x00000100u
+#define VHCA_NULL_LKEY          0x00000102u
 
 /* struct vhca_pages - the pages of a region of type ODP, see pages.c */
 struct vhca_pages {
@@ -50,7 +50,7 @@ struct vhca_mr {
     struct vhca_list bound;     /* node in binder->windows */
 };
 
-#define QHCA_ACCESS_REMOTE  (QHCA_ACCESS_REMOTE_WRITE | \
+#define VHCA_ACCESS_REMOTE  (QHCA_ACCESS_REMOTE_WRITE | \
                              QHCA_ACCESS_REMOTE_READ | \
                              QHCA_ACCESS_REMOTE_ATOMIC | \
                              QHCA_ACCESS_FLUSH_GLOBAL | \
@@ -58,7 +58,7 @@ struct vhca_mr {
 
 /*
  * struct vhca_key_user - the identity under which keys are used; @reserved
- * allows QHCA_RESERVED_LKEY (kernel QPs)
+ * allows VHCA_RESERVED_LKEY (kernel QPs)
  */
 struct vhca_key_user {
     const struct vhca_holder *pd;
@@ -80,10 +80,10 @@ struct vhca_memop {
 
 /* The result of an access to memory by key. */
 enum vhca_mem_result {
-    QHCA_MEM_OK = 0,
-    QHCA_MEM_DENIED,            /* no such key, range or right */
-    QHCA_MEM_DMA,               /* guest memory failed */
-    QHCA_MEM_FAULT,             /* a page is absent, see e->memory->miss */
+    VHCA_MEM_OK = 0,
+    VHCA_MEM_DENIED,            /* no such key, range or right */
+    VHCA_MEM_DMA,               /* guest memory failed */
+    VHCA_MEM_FAULT,             /* a page is absent, see e->memory->miss */
 };
 
 /*
@@ -109,8 +109,8 @@ struct vhca_memory {
     struct vhca_table mr;
     uint32_t num_mw;            /* objects in mr that are windows */
     uint32_t num_odp;           /* and that are regions of type ODP */
-    struct vhca_mr reserved_mr;         /* the region of QHCA_RESERVED_LKEY */
-    struct vhca_mr null_mr;             /* the region of QHCA_NULL_LKEY */
+    struct vhca_mr reserved_mr;         /* the region of VHCA_RESERVED_LKEY */
+    struct vhca_mr null_mr;             /* the region of VHCA_NULL_LKEY */
     struct vhca_miss miss;
     struct vhca_order order;
 };
@@ -244,7 +244,7 @@ void vhca_pages_init(struct vhca_pages *t, uint64_t bytes, uint8_t shift);
 int vhca_pages_set(struct qhca_engine *e, struct vhca_pages *t, uint64_t i,
                    uint64_t page);
 /*
- * Make pages absent. Returns QHCA_OK, or QHCA_AGAIN if the budget ended first,
+ * Make pages absent. Returns QHCA_OK, or VHCA_AGAIN if the budget ended first,
  * which it cannot with @all.
  */
 int vhca_pages_clear(struct qhca_engine *e, struct vhca_pages *t,
@@ -292,13 +292,13 @@ bool vhca_mw_binding_ok(const struct vhca_mr *mw, const struct vhca_mr *mr,
 void vhca_mw_unbind(struct vhca_mr *mw);
 /*
  * Unbind all windows of a QP that is to be destroyed (F-054). Returns QHCA_OK,
- * or QHCA_AGAIN if the budget ended first.
+ * or VHCA_AGAIN if the budget ended first.
  */
 int vhca_mw_release_user(struct qhca_engine *e, struct vhca_key_user *user);
 
 /* ---- order.c: data that are held back by a fault rule ---- */
 
-#define QHCA_EVERY_QP   UINT32_MAX
+#define VHCA_EVERY_QP   UINT32_MAX
 
 /* Place what QP @qpn has written, or every QP. */
 void vhca_order_place(struct qhca_engine *e, uint32_t qpn);

@@ -47,7 +47,7 @@ static int check_place(const struct qhca_cmd_reg_mr *r)
 /* For type MEM; the import of its memory checks the blocks. */
 static int check_translation(const struct qhca_cmd_reg_mr *r)
 {
-    return le64toh(r->length) > QHCA_MAX_MR_SIZE ? QHCA_ERR_LIMIT :
+    return le64toh(r->length) > VHCA_MAX_MR_SIZE ? QHCA_ERR_LIMIT :
                                                    check_place(r);
 }
 
@@ -69,7 +69,7 @@ static int check_fast(const struct qhca_cmd_reg_mr *r)
     if (!r->length || r->access) {
         return QHCA_ERR_PARAM;
     }
-    return le64toh(r->length) > QHCA_MAX_FAST_REG ? QHCA_ERR_LIMIT : QHCA_OK;
+    return le64toh(r->length) > VHCA_MAX_FAST_REG ? QHCA_ERR_LIMIT : QHCA_OK;
 }
 
 int vhca_mr_check_reg(const struct qhca_cmd_reg_mr *r)
@@ -150,7 +150,7 @@ int vhca_do_reg_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     struct vhca_mr *mr;
     int status;
 
-    if (e->memory->mr.used - e->memory->num_mw >= QHCA_MAX_MR) {
+    if (e->memory->mr.used - e->memory->num_mw >= VHCA_MAX_MR) {
         return QHCA_ERR_NO_RESOURCE;
     }
     mr = calloc(1, sizeof(*mr));
@@ -268,7 +268,7 @@ int vhca_do_dereg_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c)
      */
     if (mr->type == QHCA_MR_ODP &&
         vhca_pages_clear(e, &mr->pages, 0, mr->pages.num, false) != QHCA_OK) {
-        return QHCA_AGAIN;
+        return VHCA_AGAIN;
     }
     free_mr(e, mr);
     return QHCA_OK;
@@ -303,7 +303,7 @@ bool vhca_mr_fast_reg_ok(const struct vhca_mr *mr, const struct vhca_memop *op)
 {
     return access_ok(op->access) &&
            op->num_blocks <= mr->mem.num_blocks && op->length &&
-           op->length <= QHCA_MAX_MR_SIZE &&
+           op->length <= VHCA_MAX_MR_SIZE &&
            op->length - 1 <= UINT64_MAX - op->addr && list_ok(op);
 }
 
@@ -351,7 +351,7 @@ static bool may_invalidate(const struct vhca_mr *mr,
     switch (mr->window) {
     case 0:
         return mr->type == QHCA_MR_FAST && mr->pd == user->pd && !mr->windows &&
-               (!remote || (mr->access & QHCA_ACCESS_REMOTE));
+               (!remote || (mr->access & VHCA_ACCESS_REMOTE));
     case QHCA_MW_1:
         return false;
     default:
@@ -369,7 +369,7 @@ bool vhca_mr_invalidate(struct qhca_engine *e, const struct vhca_key_user *user,
         vhca_count(e, QHCA_CNT_BAD_KEY);
         return false;
     }
-    vhca_order_finish(e, QHCA_EVERY_QP);
+    vhca_order_finish(e, VHCA_EVERY_QP);
     if (mr->window) {
         vhca_mw_unbind(mr);
     }

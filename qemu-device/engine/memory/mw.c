@@ -20,7 +20,7 @@ int vhca_do_alloc_mw(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (!pd) {
         return QHCA_ERR_OBJ;
     }
-    if (e->memory->num_mw >= QHCA_MAX_MW) {
+    if (e->memory->num_mw >= VHCA_MAX_MW) {
         return QHCA_ERR_NO_RESOURCE;
     }
     mw = calloc(1, sizeof(*mw));
@@ -114,7 +114,7 @@ static bool rights_ok(const struct vhca_mr *mw,
                                 0 : QHCA_ACCESS_ZERO_BASED;
 
     return mw->pd == user->pd &&
-           !(op->access & ~(QHCA_ACCESS_REMOTE | zero_based));
+           !(op->access & ~(VHCA_ACCESS_REMOTE | zero_based));
 }
 
 bool vhca_mw_binding_ok(const struct vhca_mr *mw, const struct vhca_mr *mr,
@@ -152,13 +152,13 @@ enum qhca_cqe_status vhca_mw_bind(struct qhca_engine *e,
         vhca_count(e, QHCA_CNT_BAD_KEY);
         return QHCA_WC_MW_BIND_ERR;
     }
-    vhca_order_finish(e, QHCA_EVERY_QP);
+    vhca_order_finish(e, VHCA_EVERY_QP);
     vhca_mw_unbind(mw);
     mw->key = op->key;
     if (!op->length) {
         return QHCA_WC_SUCCESS;
     }
-    mw->access = op->access & QHCA_ACCESS_REMOTE;
+    mw->access = op->access & VHCA_ACCESS_REMOTE;
     mw->base = op->addr;
     mw->iova = op->access & QHCA_ACCESS_ZERO_BASED ? 0 : op->addr;
     mw->length = op->length;
@@ -176,10 +176,10 @@ int vhca_mw_release_user(struct qhca_engine *e, struct vhca_key_user *user)
 {
     while (!vhca_list_empty(&user->windows)) {
         if (!vhca_may_go_on(e)) {
-            return QHCA_AGAIN;
+            return VHCA_AGAIN;
         }
         vhca_spend(e, 1);
-        for (unsigned n = QHCA_UNIT_OBJECTS;
+        for (unsigned n = VHCA_UNIT_OBJECTS;
              n > 0 && !vhca_list_empty(&user->windows); n--) {
             vhca_mw_unbind(container_of(user->windows.next, struct vhca_mr,
                                         bound));

@@ -60,7 +60,7 @@ void vhca_order_place(struct qhca_engine *e, uint32_t qpn)
     struct vhca_order *o = &e->memory->order;
 
     for (unsigned i = o->num; i-- > 0;) {
-        if (qpn == QHCA_EVERY_QP || held(e)[i].qpn == qpn) {
+        if (qpn == VHCA_EVERY_QP || held(e)[i].qpn == qpn) {
             place(e, i);
         }
     }
@@ -88,14 +88,14 @@ void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
             }
         }
     }
-    vhca_spend(e, looked / QHCA_UNIT_OBJECTS);
+    vhca_spend(e, looked / VHCA_UNIT_OBJECTS);
     wait(e);
 }
 
 /* Return the length of the next piece of @len bytes for @at. */
 static size_t cut(struct vhca_fault_rule *r, uint64_t at, size_t len)
 {
-    size_t n = (size_t)MIN_OF((uint64_t)len, QHCA_FAULT_BYTES);
+    size_t n = (size_t)MIN_OF((uint64_t)len, VHCA_FAULT_BYTES);
 
     if (vhca_fault_draw(r, 2)) {
         n = 1 + (size_t)vhca_fault_draw(r, n);
@@ -114,7 +114,7 @@ static bool hold(struct qhca_engine *e, uint32_t qpn, uint64_t at,
     struct vhca_fault_data *h;
     size_t seen = len;
 
-    if (o->num == QHCA_FAULT_DATA || len > QHCA_FAULT_BYTES) {
+    if (o->num == VHCA_FAULT_DATA || len > VHCA_FAULT_BYTES) {
         return false;
     }
     vhca_spend(e, 1);
@@ -136,10 +136,10 @@ enum vhca_mem_result vhca_order_write(struct qhca_engine *e, uint32_t qpn,
                                       const uint8_t *buf, size_t len)
 {
     struct vhca_fault_rule *r = e->faults->disorder;
-    enum vhca_mem_result result = QHCA_MEM_OK;
+    enum vhca_mem_result result = VHCA_MEM_OK;
     size_t n, run;
 
-    for (; len > 0 && result == QHCA_MEM_OK; addr += n, buf += n, len -= n) {
+    for (; len > 0 && result == VHCA_MEM_OK; addr += n, buf += n, len -= n) {
         uint64_t at = addr;
         bool known;
 
@@ -150,7 +150,7 @@ enum vhca_mem_result vhca_order_write(struct qhca_engine *e, uint32_t qpn,
             !hold(e, qpn, at, buf, n)) {
             result = vhca_mr_put(e, mr, addr, buf, n);
         }
-        if (result == QHCA_MEM_FAULT) {
+        if (result == VHCA_MEM_FAULT) {
             vhca_miss_extend(e, len - n);
         }
     }

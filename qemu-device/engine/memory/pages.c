@@ -59,7 +59,7 @@ static struct vhca_node *new_node(struct qhca_engine *e, struct vhca_pages *t)
 {
     struct vhca_node *node = NULL;
 
-    if (QHCA_NODE_BLOCKS <= QHCA_MAX_TABLE_BLOCKS - e->table_blocks) {
+    if (QHCA_NODE_BLOCKS <= VHCA_MAX_TABLE_BLOCKS - e->table_blocks) {
         node = calloc(1, sizeof(*node));
     }
     if (node) {
@@ -186,7 +186,7 @@ int vhca_pages_clear(struct qhca_engine *e, struct vhca_pages *t,
         struct vhca_node *leaf;
 
         if (!all && !vhca_may_go_on(e)) {
-            return QHCA_AGAIN;  /* what is cleared already costs little */
+            return VHCA_AGAIN;  /* what is cleared already costs little */
         }
         leaf = leaf_at(t, &i);
         vhca_spend(e, 1);
@@ -249,7 +249,7 @@ int vhca_do_set_pages(struct qhca_engine *e, struct vhca_cmd_ctx *c)
             return QHCA_ERR_PARAM;
         }
     }
-    vhca_spend(e, (unsigned)(1 + num / QHCA_UNIT_PAGES));
+    vhca_spend(e, (unsigned)(1 + num / VHCA_UNIT_PAGES));
     for (uint64_t i = 0; i < num && status == QHCA_OK; i++) {
         if (pages->page[i]) {
             status = vhca_pages_set(e, &mr->pages, first + i,
@@ -299,15 +299,15 @@ enum vhca_mem_result vhca_pages_copy(struct qhca_engine *e,
     for (; len > 0; buf += n, off += n, len -= n) {
         n = len;
         if (!vhca_pages_run(e, mr, off, &n, write, &addr)) {
-            return QHCA_MEM_FAULT;
+            return VHCA_MEM_FAULT;
         }
         done = write ? vhca_dma_try_write(e, addr, buf, n) :
                        vhca_dma_read(e, addr, buf, n);
         if (!done) {
-            return QHCA_MEM_DMA;
+            return VHCA_MEM_DMA;
         }
     }
-    return QHCA_MEM_OK;
+    return VHCA_MEM_OK;
 }
 
 bool vhca_pages_view(struct qhca_engine *e, const struct vhca_mr *mr,
@@ -332,8 +332,8 @@ enum vhca_mem_result vhca_pages_addr(struct qhca_engine *e,
 {
     size_t n = 1;
 
-    return vhca_pages_run(e, mr, off, &n, true, addr) ? QHCA_MEM_OK :
-                                                   QHCA_MEM_FAULT;
+    return vhca_pages_run(e, mr, off, &n, true, addr) ? VHCA_MEM_OK :
+                                                   VHCA_MEM_FAULT;
 }
 
 enum vhca_mem_result vhca_pages_probe(struct qhca_engine *e,
@@ -343,14 +343,14 @@ enum vhca_mem_result vhca_pages_probe(struct qhca_engine *e,
     uint64_t addr;
     size_t n;
 
-    vhca_spend(e, (unsigned)((len >> mr->pages.shift) / QHCA_UNIT_PAGES));
+    vhca_spend(e, (unsigned)((len >> mr->pages.shift) / VHCA_UNIT_PAGES));
     for (; len > 0; off += n, len -= n) {
         n = (size_t)len;
         if (!vhca_pages_run(e, mr, off, &n, true, &addr)) {
-            return QHCA_MEM_FAULT;
+            return VHCA_MEM_FAULT;
         }
     }
-    return QHCA_MEM_OK;
+    return VHCA_MEM_OK;
 }
 
 /* ---- saved states ---- */

@@ -18,9 +18,9 @@ static enum vhca_mem_result copy(struct qhca_engine *e, uint32_t qpn,
                                  uint64_t off, uint8_t *buf, size_t len,
                                  bool write)
 {
-    enum vhca_mem_result result = QHCA_MEM_OK;
+    enum vhca_mem_result result = VHCA_MEM_OK;
 
-    for (; n > 0 && len > 0 && result == QHCA_MEM_OK; segs++, n--) {
+    for (; n > 0 && len > 0 && result == VHCA_MEM_OK; segs++, n--) {
         if (off >= segs->length) {
             off -= segs->length;
             continue;
@@ -32,10 +32,10 @@ static enum vhca_mem_result copy(struct qhca_engine *e, uint32_t qpn,
             vhca_mr_find(e, user, segs->lkey, addr, part,
                          write ? QHCA_ACCESS_LOCAL_WRITE : 0);
 
-        result = !mr ? QHCA_MEM_DENIED :
+        result = !mr ? VHCA_MEM_DENIED :
                  write ? vhca_mr_write(e, qpn, mr, addr, buf, part) :
                          vhca_mr_read(e, mr, addr, buf, part);
-        if (result == QHCA_MEM_FAULT) {
+        if (result == VHCA_MEM_FAULT) {
             vhca_miss_extend(e, segs->length - off - part);
         }
         off = 0;
@@ -53,7 +53,7 @@ enum vhca_mem_result vhca_segs_read(struct qhca_engine *e,
     enum vhca_mem_result result = copy(e, 0, user, segs, n, off, buf, len,
                                        false);
 
-    if (result == QHCA_MEM_DENIED) {
+    if (result == VHCA_MEM_DENIED) {
         vhca_count(e, QHCA_CNT_BAD_KEY);
     }
     return result;
@@ -93,9 +93,9 @@ enum vhca_mem_result vhca_segs_probe(struct qhca_engine *e,
                                      const struct vhca_seg *segs, unsigned n,
                                      uint64_t off, uint64_t len)
 {
-    enum vhca_mem_result result = QHCA_MEM_OK;
+    enum vhca_mem_result result = VHCA_MEM_OK;
 
-    for (; n > 0 && len > 0 && result == QHCA_MEM_OK; segs++, n--) {
+    for (; n > 0 && len > 0 && result == VHCA_MEM_OK; segs++, n--) {
         if (off >= segs->length) {
             off -= segs->length;
             continue;

@@ -10,16 +10,16 @@ static const struct vhca_snap_kind pd_kind = {
 };
 
 static const struct vhca_snap_field mr_fields[] = {
-    QHCA_SNAP_ANY(struct vhca_mr, key),
-    QHCA_SNAP_ANY(struct vhca_mr, access),
-    QHCA_SNAP_MAX(struct vhca_mr, type, QHCA_MR_ODP),
-    QHCA_SNAP_MAX(struct vhca_mr, window, QHCA_MW_2B),
-    QHCA_SNAP_ANY(struct vhca_mr, iova),
-    QHCA_SNAP_ANY(struct vhca_mr, length),
-    QHCA_SNAP_ANY(struct vhca_mr, offset),
+    VHCA_SNAP_ANY(struct vhca_mr, key),
+    VHCA_SNAP_ANY(struct vhca_mr, access),
+    VHCA_SNAP_MAX(struct vhca_mr, type, QHCA_MR_ODP),
+    VHCA_SNAP_MAX(struct vhca_mr, window, QHCA_MW_2B),
+    VHCA_SNAP_ANY(struct vhca_mr, iova),
+    VHCA_SNAP_ANY(struct vhca_mr, length),
+    VHCA_SNAP_ANY(struct vhca_mr, offset),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_mr, 112);
+VHCA_SNAP_KNOWS(struct vhca_mr, 112);
 
 /* Return the bytes from the first block to the end of the region. */
 static uint64_t extent(const struct vhca_mr *mr)
@@ -128,8 +128,8 @@ static void walk_mr(struct vhca_snap *s, void *obj)
     vhca_snap_check(s, mr->key >> 8 == s->number, "key");
     vhca_snap_check(s, mr->window || mr->type == QHCA_MR_FAST || mr->valid,
                     "valid");
-    vhca_snap_check(s, !s->load || (mr->window ? m->num_mw < QHCA_MAX_MW :
-                                    m->mr.used - m->num_mw < QHCA_MAX_MR),
+    vhca_snap_check(s, !s->load || (mr->window ? m->num_mw < VHCA_MAX_MW :
+                                    m->mr.used - m->num_mw < VHCA_MAX_MR),
                     "number of them");
     walk_memory(s, mr);
     if (s->load && s->bad && mr->type == QHCA_MR_ODP) {

@@ -24,7 +24,7 @@ void vhca_delivery_stop(struct qhca_engine *e, const uint8_t *frame, size_t len,
     struct vhca_delivery *d = &e->port->delivery;
 
     if (d->next == d->num || !vhca_running(e)) {
-        d->kind = QHCA_TO_NOBODY;
+        d->kind = VHCA_TO_NOBODY;
         d->num = d->next = 0;
         return;
     }
@@ -52,7 +52,7 @@ void vhca_delivery_forget(struct qhca_engine *e, enum vhca_receivers kind,
 
 void vhca_rx_keep(struct qhca_engine *e, const uint8_t *frame, size_t len)
 {
-    vhca_spend_bytes(e, len, QHCA_UNIT_FRAME);
+    vhca_spend_bytes(e, len, VHCA_UNIT_FRAME);
     if (vhca_fifo_push(&e->port->loop, frame, len, 0, e->now)) {
         e->port->late_rx++;
     } else {

@@ -51,7 +51,7 @@ static struct vhca_mcast_group *new_group(struct qhca_engine *e,
 {
     struct vhca_mcast_group *grp;
 
-    if (e->port->num_groups == QHCA_MAX_MCAST_GRP) {
+    if (e->port->num_groups == VHCA_MAX_MCAST_GRP) {
         return NULL;
     }
     grp = calloc(1, sizeof(*grp));
@@ -77,8 +77,8 @@ bool vhca_group_join(struct qhca_engine *e, const uint8_t *gid,
     if (!grp) {
         grp = new_group(e, gid);
     }
-    n = grp ? find_qp(grp, qp) : QHCA_MAX_MCAST_QP;
-    if (n == QHCA_MAX_MCAST_QP) {
+    n = grp ? find_qp(grp, qp) : VHCA_MAX_MCAST_QP;
+    if (n == VHCA_MAX_MCAST_QP) {
         return false;
     }
     if (n == grp->num_qps) {
@@ -103,7 +103,7 @@ void vhca_group_leave(struct qhca_engine *e, const uint8_t *gid,
     if (--grp->joins[n] > 0) {
         return;
     }
-    vhca_delivery_forget(e, QHCA_TO_MEMBERS, gid, qpn);
+    vhca_delivery_forget(e, VHCA_TO_MEMBERS, gid, qpn);
     grp->num_qps--;
     grp->qp[n] = grp->qp[grp->num_qps];
     grp->joins[n] = grp->joins[grp->num_qps];

@@ -9,7 +9,7 @@
 #define OPCODE_PAUSE    0x0001
 #define OPCODE_PFC      0x0101
 #define PAUSE_LEN       (ETH_LEN + 2u + 2)
-#define PFC_LEN         (ETH_LEN + 2u + 2 + 2 * QHCA_CLASSES)
+#define PFC_LEN         (ETH_LEN + 2u + 2 + 2 * VHCA_CLASSES)
 #define QUANTUM_BITS    512u
 
 static bool is_for_mac(const struct qhca_engine *e, const uint8_t *dmac)
@@ -26,7 +26,7 @@ static void go_on(struct qhca_engine *e)
     uint64_t next = UINT64_MAX;
     uint8_t before = p->classes;
 
-    for (unsigned i = 0; i < QHCA_CLASSES; i++) {
+    for (unsigned i = 0; i < VHCA_CLASSES; i++) {
         if (p->until[i] <= e->now) {
             p->classes &= (uint8_t)~(1u << i);
         } else if (p->classes >> i & 1) {
@@ -51,9 +51,9 @@ void vhca_pause_due(struct qhca_engine *e, struct vhca_timer *t)
 
 void vhca_pause(struct qhca_engine *e, uint8_t classes, uint64_t ns)
 {
-    for (unsigned i = 0; i < QHCA_CLASSES; i++) {
+    for (unsigned i = 0; i < VHCA_CLASSES; i++) {
         if (classes >> i & 1) {
-            e->port->pause.until[i] = e->now + MIN_OF(ns, QHCA_PAUSE_NS);
+            e->port->pause.until[i] = e->now + MIN_OF(ns, VHCA_PAUSE_NS);
         }
     }
     e->port->pause.classes |= classes;
@@ -79,7 +79,7 @@ void vhca_pause_rx(struct qhca_engine *e, const uint8_t *frame, size_t len)
     } else if (opcode == OPCODE_PFC && len >= PFC_LEN) {
         uint8_t which = frame[OPCODE_AT + 3];
 
-        for (unsigned i = 0; i < QHCA_CLASSES; i++) {
+        for (unsigned i = 0; i < VHCA_CLASSES; i++) {
             if (which >> i & 1) {
                 vhca_pause(e, (uint8_t)(1u << i),
                            quanta(e, frame + OPCODE_AT + 4 + 2 * i));

@@ -32,7 +32,7 @@ static bool gid_is_unicast(const uint8_t *gid)
 
 static void reset(struct qhca_engine *e)
 {
-    uint8_t (*allowed)[QHCA_MAX_GID / 8] = e->port->allowed;
+    uint8_t (*allowed)[VHCA_MAX_GID / 8] = e->port->allowed;
     struct vhca_pace pace = e->port->pace;
     bool link = e->port->link;
 
@@ -151,7 +151,7 @@ int vhca_do_set_mcast(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     const struct qhca_mcast_list *list = (const void *)c->mbox;
     uint32_t i, count = le32toh(c->cmd->set_mcast.count);
 
-    if (count > QHCA_MAX_MCAST) {
+    if (count > VHCA_MAX_MCAST) {
         return QHCA_ERR_LIMIT;
     }
     for (i = 0; i < count; i++) {
@@ -168,7 +168,7 @@ int vhca_do_set_mcast(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 void vhca_port_count_gids(struct vhca_port *p)
 {
-    p->num_gid = QHCA_MAX_GID;
+    p->num_gid = VHCA_MAX_GID;
     while (p->num_gid > 0 && !p->gid[p->num_gid - 1].valid) {
         p->num_gid--;
     }
@@ -189,7 +189,7 @@ static void disallow_gid(struct qhca_engine *e, unsigned index)
     if (!e->port->gid[index].valid) {
         return;
     }
-    vhca_spend(e, e->cfg.num_uars / QHCA_UNIT_OBJECTS);
+    vhca_spend(e, e->cfg.num_uars / VHCA_UNIT_OBJECTS);
     for (uint32_t page = 1; page < e->cfg.num_uars; page++) {
         e->port->allowed[page][index / 8] &= (uint8_t)~(1u << index % 8);
     }
@@ -209,7 +209,7 @@ int vhca_do_allow_gid(struct qhca_engine *e, struct vhca_cmd_ctx *c)
         memset(e->port->allowed[page], 0, sizeof(e->port->allowed[page]));
         return QHCA_OK;
     }
-    if (index >= QHCA_MAX_GID) {
+    if (index >= VHCA_MAX_GID) {
         return QHCA_ERR_LIMIT;
     }
     if (!e->port->gid[index].valid) {
@@ -242,7 +242,7 @@ int vhca_do_set_gid(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (r->port != PORT_NUMBER || r->valid > 1) {
         return QHCA_ERR_PARAM;
     }
-    if (index >= QHCA_MAX_GID) {
+    if (index >= VHCA_MAX_GID) {
         return QHCA_ERR_LIMIT;
     }
     if (r->valid && !vhca_gid_entry_ok(r->gid, r->smac, le16toh(r->vlan))) {
@@ -320,7 +320,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     h[0] = (struct qhca_holding) {
         "multicast group", false, sizeof(struct vhca_mcast_group),
-        QHCA_MAX_MCAST_GRP, e->port->num_groups
+        VHCA_MAX_MCAST_GRP, e->port->num_groups
     };
     h[1] = vhca_fifo_holding(&e->port->loop, "frames to the port itself");
     h[2] = vhca_fifo_holding(&e->port->tx, "frames to the network");

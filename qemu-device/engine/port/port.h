@@ -9,16 +9,16 @@
 
 #include "../events/events.h"
 
-#define QHCA_PORT_SPEED         100000u     /* Mbit/s */
-#define QHCA_MAX_GID            128u
-#define QHCA_MAX_MCAST          512u
-#define QHCA_MAX_MCAST_GRP      512u
-#define QHCA_MAX_MCAST_QP       128u
-#define QHCA_CLASSES            8u      /* of traffic */
-#define QHCA_PAUSE_NS           10000000000ull  /* the longest pause */
+#define VHCA_PORT_SPEED         100000u     /* Mbit/s */
+#define VHCA_MAX_GID            128u
+#define VHCA_MAX_MCAST          512u
+#define VHCA_MAX_MCAST_GRP      512u
+#define VHCA_MAX_MCAST_QP       128u
+#define VHCA_CLASSES            8u      /* of traffic */
+#define VHCA_PAUSE_NS           10000000000ull  /* the longest pause */
 
 /* Frames that a request leaves free, so that responses always find room. */
-#define QHCA_TX_RESERVE         64u
+#define VHCA_TX_RESERVE         64u
 
 struct vhca_gid {
     bool valid;
@@ -38,7 +38,7 @@ struct vhca_gid {
  */
 struct vhca_pause {
     uint8_t classes;
-    uint64_t until[QHCA_CLASSES];
+    uint64_t until[VHCA_CLASSES];
     struct vhca_timer timer;
     struct vhca_list held, let_go;
 };
@@ -51,27 +51,27 @@ struct vhca_qp;
 struct vhca_mcast_group {
     uint8_t gid[16];
     uint32_t num_qps;
-    struct vhca_qp *qp[QHCA_MAX_MCAST_QP];
-    uint32_t joins[QHCA_MAX_MCAST_QP];
+    struct vhca_qp *qp[VHCA_MAX_MCAST_QP];
+    uint32_t joins[VHCA_MAX_MCAST_QP];
 };
 
 /* Whom a frame with several receivers is for. */
 enum vhca_receivers {
-    QHCA_TO_NOBODY,
-    QHCA_TO_MEMBERS,            /* QPs of a multicast group */
-    QHCA_TO_RULES,              /* flow rules */
-    QHCA_NUM_RECEIVERS
+    VHCA_TO_NOBODY,
+    VHCA_TO_MEMBERS,            /* QPs of a multicast group */
+    VHCA_TO_RULES,              /* flow rules */
+    VHCA_NUM_RECEIVERS
 };
 
 /*
  * struct vhca_delivery - a frame on its way to several receivers, which get it
  * one after the other; while it is, other frames wait
- * @kind: enum vhca_receivers; QHCA_TO_NOBODY: none is
+ * @kind: enum vhca_receivers; VHCA_TO_NOBODY: none is
  * @csum_ok: its checksums have been verified
  * @num: receivers when it came
  * @next: whose turn it is
  * @to: numbers of QPs or rules; 0: it has left since
- * @gid: QHCA_TO_MEMBERS: of the group
+ * @gid: VHCA_TO_MEMBERS: of the group
  * @frame: a copy, made when the budget ends before all have had it
  */
 struct vhca_delivery {
@@ -80,12 +80,12 @@ struct vhca_delivery {
     uint32_t num, next, len;
     uint32_t to[QHCA_FLOW_MAX];
     uint8_t gid[16];
-    uint8_t frame[QHCA_MAX_FRAME];
+    uint8_t frame[VHCA_MAX_FRAME];
 };
 
 struct vhca_port {
-    struct vhca_gid gid[QHCA_MAX_GID];
-    uint8_t (*allowed)[QHCA_MAX_GID / 8];   /* per doorbell page, a bit a GID */
+    struct vhca_gid gid[VHCA_MAX_GID];
+    uint8_t (*allowed)[VHCA_MAX_GID / 8];   /* per doorbell page, a bit a GID */
     uint8_t mac[6];
     uint8_t flags;              /* QHCA_PORT_* */
     uint32_t mtu;
@@ -93,10 +93,10 @@ struct vhca_port {
     struct vhca_async async;
     uint32_t num_gid;           /* one past the last valid entry */
     uint32_t num_mcast;
-    uint8_t mcast[QHCA_MAX_MCAST][6];
+    uint8_t mcast[VHCA_MAX_MCAST][6];
     uint32_t bad_pkey, qkey_viol;
     uint32_t num_groups;
-    struct vhca_mcast_group *group[QHCA_MAX_MCAST_GRP];
+    struct vhca_mcast_group *group[VHCA_MAX_MCAST_GRP];
     struct vhca_delivery delivery;
     struct vhca_fifo loop;      /* frames to the port itself */
     uint32_t late_rx;           /* those from the network among them */
@@ -180,7 +180,7 @@ bool vhca_port_up(const struct qhca_engine *e);
 /* Return the speed of the port in Mbit/s. */
 static inline uint32_t vhca_port_speed(const struct qhca_engine *e)
 {
-    return e->cfg.bandwidth ? e->cfg.bandwidth : QHCA_PORT_SPEED;
+    return e->cfg.bandwidth ? e->cfg.bandwidth : VHCA_PORT_SPEED;
 }
 
 /*
@@ -238,7 +238,7 @@ void vhca_group_mac(const uint8_t *gid, uint8_t *mac);
 /* Whether a frame has receivers left, and no other can be delivered. */
 static inline bool vhca_delivering(const struct qhca_engine *e)
 {
-    return e->port->delivery.kind != QHCA_TO_NOBODY;
+    return e->port->delivery.kind != VHCA_TO_NOBODY;
 }
 
 /* Whether a frame from the network has to wait. */
@@ -339,7 +339,7 @@ static inline bool vhca_paused(const struct qhca_engine *e, unsigned class)
 }
 
 /*
- * Let frames of these classes, a bit each, wait for @ns, or QHCA_PAUSE_NS if
+ * Let frames of these classes, a bit each, wait for @ns, or VHCA_PAUSE_NS if
  * that is less; 0: no longer.
  */
 void vhca_pause(struct qhca_engine *e, uint8_t classes, uint64_t ns);

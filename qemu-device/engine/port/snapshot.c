@@ -7,37 +7,37 @@
 #include "../wire/wire.h"
 
 static const struct vhca_snap_field gid_fields[] = {
-    QHCA_SNAP_RAW(struct vhca_gid, gid),
-    QHCA_SNAP_RAW(struct vhca_gid, smac),
-    QHCA_SNAP_ANY(struct vhca_gid, vlan),
+    VHCA_SNAP_RAW(struct vhca_gid, gid),
+    VHCA_SNAP_RAW(struct vhca_gid, smac),
+    VHCA_SNAP_ANY(struct vhca_gid, vlan),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_gid, 26);
+VHCA_SNAP_KNOWS(struct vhca_gid, 26);
 
 static const struct vhca_snap_field port_fields[] = {
-    QHCA_SNAP_RAW(struct vhca_port, mac),
-    QHCA_SNAP_ANY(struct vhca_port, flags),
-    QHCA_SNAP_MAX(struct vhca_port, mtu, QHCA_ETH_MTU_MAX),
-    QHCA_SNAP_FLAG(struct vhca_port, link),
-    QHCA_SNAP_MAX(struct vhca_port, num_mcast, QHCA_MAX_MCAST),
-    QHCA_SNAP_MAX(struct vhca_port, bad_pkey, 0xffff),
-    QHCA_SNAP_MAX(struct vhca_port, qkey_viol, 0xffff),
-    QHCA_SNAP_FLAG(struct vhca_port, tx_blocked),
+    VHCA_SNAP_RAW(struct vhca_port, mac),
+    VHCA_SNAP_ANY(struct vhca_port, flags),
+    VHCA_SNAP_MAX(struct vhca_port, mtu, QHCA_ETH_MTU_MAX),
+    VHCA_SNAP_FLAG(struct vhca_port, link),
+    VHCA_SNAP_MAX(struct vhca_port, num_mcast, VHCA_MAX_MCAST),
+    VHCA_SNAP_MAX(struct vhca_port, bad_pkey, 0xffff),
+    VHCA_SNAP_MAX(struct vhca_port, qkey_viol, 0xffff),
+    VHCA_SNAP_FLAG(struct vhca_port, tx_blocked),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_port, 24472);
+VHCA_SNAP_KNOWS(struct vhca_port, 24472);
 
 static const struct vhca_snap_field delivery_fields[] = {
-    QHCA_SNAP_FLAG(struct vhca_delivery, csum_ok),
-    QHCA_SNAP_MAX(struct vhca_delivery, len, QHCA_MAX_FRAME),
+    VHCA_SNAP_FLAG(struct vhca_delivery, csum_ok),
+    VHCA_SNAP_MAX(struct vhca_delivery, len, VHCA_MAX_FRAME),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_delivery, 10080);
+VHCA_SNAP_KNOWS(struct vhca_delivery, 10080);
 
 static void walk_gids(struct vhca_snap *s, struct vhca_port *p)
 {
     s->kind = "GID";
-    for (s->number = 0; s->number < QHCA_MAX_GID && !s->bad; s->number++) {
+    for (s->number = 0; s->number < VHCA_MAX_GID && !s->bad; s->number++) {
         struct vhca_gid *g = &p->gid[s->number];
 
         g->valid = vhca_snap_num(s, "valid", g->valid, 1, 1);
@@ -68,7 +68,7 @@ static uint32_t num_allowed(const struct qhca_engine *e)
 static void walk_allowed(struct vhca_snap *s)
 {
     static const uint8_t none[sizeof(*s->e->port->allowed)];
-    uint8_t (*allowed)[QHCA_MAX_GID / 8] = s->e->port->allowed;
+    uint8_t (*allowed)[VHCA_MAX_GID / 8] = s->e->port->allowed;
     uint32_t pages = s->e->cfg.num_uars, page = 0;
     uint32_t n = vhca_snap_count(s, "allowed", num_allowed(s->e), 20);
 
@@ -98,7 +98,7 @@ static void walk_mcast(struct vhca_snap *s, struct vhca_port *p)
  */
 static void walk_speed(struct vhca_snap *s, struct vhca_port *p)
 {
-    p->told = vhca_snap_u32(s, "speed", p->told, QHCA_PORT_SPEED);
+    p->told = vhca_snap_u32(s, "speed", p->told, VHCA_PORT_SPEED);
     vhca_snap_check(s, s->bad || p->told, "speed");
 }
 
@@ -107,7 +107,7 @@ static void count_late(struct vhca_snap *s, struct vhca_port *p)
     uint32_t n = 0;
 
     for (uint32_t i = p->loop.head; i != p->loop.tail; i++) {
-        n += !p->loop.from[i % QHCA_FIFO_FRAMES];
+        n += !p->loop.from[i % VHCA_FIFO_FRAMES];
     }
     if (s->load) {
         p->late_rx = n;
@@ -150,7 +150,7 @@ void vhca_delivery_walk(struct vhca_snap *s,
 {
     struct vhca_delivery *d = &s->e->port->delivery;
     uint8_t kind = (uint8_t)vhca_snap_num(s, "delivery", d->kind, 1,
-                                          QHCA_NUM_RECEIVERS - 1);
+                                          VHCA_NUM_RECEIVERS - 1);
     struct roce_packet p;
 
     if (!kind) {
@@ -161,7 +161,7 @@ void vhca_delivery_walk(struct vhca_snap *s,
         return;
     }
     vhca_snap_raw(s, "frame", d->frame, d->len);
-    if (kind == QHCA_TO_MEMBERS) {
+    if (kind == VHCA_TO_MEMBERS) {
         if (!vhca_snap_check(s, roce_parse(&p, d->frame, d->len) == ROCE_OK,
                              "frame")) {
             return;
@@ -174,7 +174,7 @@ void vhca_delivery_walk(struct vhca_snap *s,
     }
     walk_receivers(s, d, ok);
     if (s->load && s->bad) {
-        d->kind = QHCA_TO_NOBODY;
+        d->kind = VHCA_TO_NOBODY;
         d->num = d->next = 0;
     }
 }

@@ -42,11 +42,11 @@ bool vhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
 {
     uint64_t latency = vhca_port_latency(e), due = e->now + latency;
 
-    VHCA_ASSERT(len <= QHCA_MAX_FRAME);
+    VHCA_ASSERT(len <= VHCA_MAX_FRAME);
     if (!vhca_running(e)) {
         return false;
     }
-    vhca_spend_bytes(e, len, QHCA_UNIT_FRAME);
+    vhca_spend_bytes(e, len, VHCA_UNIT_FRAME);
     if (!vhca_port_up(e)) {
         return true;
     }
@@ -71,8 +71,8 @@ bool vhca_tx_long(struct qhca_engine *e, const uint8_t *frame, size_t len,
         !e->ops->send_long(e->opaque, frame, len, how)) {
         return false;
     }
-    vhca_spend(e, (cut->num - 1) * MAX_OF(cut->len / QHCA_UNIT_FRAME, 1u));
-    vhca_spend_bytes(e, cut->last, QHCA_UNIT_FRAME);
+    vhca_spend(e, (cut->num - 1) * MAX_OF(cut->len / VHCA_UNIT_FRAME, 1u));
+    vhca_spend_bytes(e, cut->last, VHCA_UNIT_FRAME);
     vhca_port_pay(e, vhca_cut_bytes(cut));
     return true;
 }
@@ -81,13 +81,13 @@ bool vhca_tx_room(const struct qhca_engine *e, bool loop, unsigned n)
 {
     const struct vhca_fifo *f = loop ? &e->port->loop : &e->port->tx;
 
-    return vhca_fifo_used(f) + n <= QHCA_FIFO_FRAMES;
+    return vhca_fifo_used(f) + n <= VHCA_FIFO_FRAMES;
 }
 
 bool vhca_tx_free(const struct qhca_engine *e)
 {
-    return vhca_port_open(e) && vhca_tx_room(e, false, QHCA_TX_RESERVE + 1) &&
-           vhca_tx_room(e, true, QHCA_TX_RESERVE + 1);
+    return vhca_port_open(e) && vhca_tx_room(e, false, VHCA_TX_RESERVE + 1) &&
+           vhca_tx_room(e, true, VHCA_TX_RESERVE + 1);
 }
 
 bool vhca_tx_open(const struct qhca_engine *e)

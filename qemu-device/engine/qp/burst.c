@@ -44,7 +44,7 @@ enum vhca_mem_result vhca_scatter(struct qhca_engine *e, uint32_t qpn,
                                   const struct vhca_seg *segs, unsigned n,
                                   uint64_t off, const struct roce_packet *p)
 {
-    enum vhca_mem_result result = QHCA_MEM_OK;
+    enum vhca_mem_result result = VHCA_MEM_OK;
     struct vhca_piece at;
 
     for (size_t i = 0, done = 0; done < p->payload_len && !result;
@@ -53,7 +53,7 @@ enum vhca_mem_result vhca_scatter(struct qhca_engine *e, uint32_t qpn,
         result = vhca_segs_write(e, qpn, user, segs, n, off + done, at.base,
                                  at.len);
     }
-    if (p->num_psn == 1 && result != QHCA_MEM_OK) {
+    if (p->num_psn == 1 && result != VHCA_MEM_OK) {
         vhca_write_counted(e, result);
     }
     return result;

@@ -6,18 +6,18 @@
 #include "../core/core.h"
 #include "../memory/memory.h"
 
-#define QHCA_MAX_RD_ATOMIC  16
+#define VHCA_MAX_RD_ATOMIC  16
 /* Send WQEs a QP may have started and not completed. */
-#define QHCA_INFLIGHT       64u
+#define VHCA_INFLIGHT       64u
 /*
  * Responses waiting for their turn: to READs and atomics, new ones and replays,
  * and at most one ACK or NAK behind each. A power of two: indices run free.
  */
-#define QHCA_RESPONSES      64u
+#define VHCA_RESPONSES      64u
 
 /* struct vhca_requester - the sending half of a QP; IBTA 9.9.2 */
 struct vhca_requester {
-    struct vhca_swr *swr;       /* QHCA_INFLIGHT, or NULL: none is started */
+    struct vhca_swr *swr;       /* VHCA_INFLIGHT, or NULL: none is started */
     uint32_t swr_base;          /* index of the WQE in swr[0] */
     uint32_t next_psn;          /* first PSN of the next WQE to be started */
     uint32_t snd_psn;           /* PSN of the next packet to send */
@@ -52,9 +52,9 @@ struct vhca_rd_resource {
 };
 
 enum vhca_response_kind {
-    QHCA_RESP_ACK,              /* or NAK, by the syndrome */
-    QHCA_RESP_READ,             /* of no bytes for FLUSH and ATOMIC WRITE */
-    QHCA_RESP_ATOMIC,
+    VHCA_RESP_ACK,              /* or NAK, by the syndrome */
+    VHCA_RESP_READ,             /* of no bytes for FLUSH and ATOMIC WRITE */
+    VHCA_RESP_ATOMIC,
 };
 
 /* struct vhca_response - a queued response; responses leave in order (D-013) */
@@ -111,8 +111,8 @@ struct vhca_responder {
     uint64_t va;                /* WRITE: address of the RETH */
     uint32_t rkey, dma_len;
     struct vhca_rwr rwr;
-    struct vhca_rd_resource res[QHCA_MAX_RD_ATOMIC];
-    struct vhca_response queue[QHCA_RESPONSES];
+    struct vhca_rd_resource res[VHCA_MAX_RD_ATOMIC];
+    struct vhca_response queue[VHCA_RESPONSES];
 };
 
 #endif /* QHCA_ENGINE_QP_HALF_H */

@@ -8,16 +8,16 @@
 #include "qhca/qp.h"
 
 /* Sets of types. */
-#define QHCA_TYPE(t)    (1u << QHCA_QPT_##t)
+#define VHCA_TYPE(t)    (1u << QHCA_QPT_##t)
 
 enum {
-    QHCA_HAS_SQ = 0x1,          /* and PD and send CQ */
-    QHCA_HAS_RQ = 0x2,          /* and receive CQ */
-    QHCA_MAY_SRQ = 0x4,         /* instead of the receive queue */
-    QHCA_HAS_XRCD = 0x8,        /* receives by SRQs that packets name */
-    QHCA_RELIABLE = 0x10,       /* requests are acknowledged */
-    QHCA_DATAGRAM = 0x20,       /* WQEs name peer and address */
-    QHCA_RAW = 0x40,            /* WQEs are Ethernet frames */
+    VHCA_HAS_SQ = 0x1,          /* and PD and send CQ */
+    VHCA_HAS_RQ = 0x2,          /* and receive CQ */
+    VHCA_MAY_SRQ = 0x4,         /* instead of the receive queue */
+    VHCA_HAS_XRCD = 0x8,        /* receives by SRQs that packets name */
+    VHCA_RELIABLE = 0x10,       /* requests are acknowledged */
+    VHCA_DATAGRAM = 0x20,       /* WQEs name peer and address */
+    VHCA_RAW = 0x40,            /* WQEs are Ethernet frames */
 };
 
 /*
@@ -29,7 +29,7 @@ struct vhca_qp_kind {
     uint8_t parts, service;
 };
 
-#define QHCA_NUM_QP_TYPES   (QHCA_QPT_XRC_TGT + 1)
-extern const struct vhca_qp_kind vhca_qp_kinds[QHCA_NUM_QP_TYPES];
+#define VHCA_NUM_QP_TYPES   (QHCA_QPT_XRC_TGT + 1)
+extern const struct vhca_qp_kind vhca_qp_kinds[VHCA_NUM_QP_TYPES];
 
 #endif /* QHCA_ENGINE_QP_KIND_H */

@@ -4,20 +4,20 @@
 
 #include "qp.h"
 
-const struct vhca_qp_kind vhca_qp_kinds[QHCA_NUM_QP_TYPES] = {
-    [QHCA_QPT_GSI] = { QHCA_HAS_SQ | QHCA_HAS_RQ | QHCA_DATAGRAM, SVC_UD },
+const struct vhca_qp_kind vhca_qp_kinds[VHCA_NUM_QP_TYPES] = {
+    [QHCA_QPT_GSI] = { VHCA_HAS_SQ | VHCA_HAS_RQ | VHCA_DATAGRAM, SVC_UD },
     [QHCA_QPT_RC] = {
-        QHCA_HAS_SQ | QHCA_HAS_RQ | QHCA_MAY_SRQ | QHCA_RELIABLE, SVC_RC
+        VHCA_HAS_SQ | VHCA_HAS_RQ | VHCA_MAY_SRQ | VHCA_RELIABLE, SVC_RC
     },
-    [QHCA_QPT_UC] = { QHCA_HAS_SQ | QHCA_HAS_RQ, SVC_UC },
+    [QHCA_QPT_UC] = { VHCA_HAS_SQ | VHCA_HAS_RQ, SVC_UC },
     [QHCA_QPT_UD] = {
-        QHCA_HAS_SQ | QHCA_HAS_RQ | QHCA_MAY_SRQ | QHCA_DATAGRAM, SVC_UD
+        VHCA_HAS_SQ | VHCA_HAS_RQ | VHCA_MAY_SRQ | VHCA_DATAGRAM, SVC_UD
     },
     [QHCA_QPT_RAW] = {
-        QHCA_HAS_SQ | QHCA_HAS_RQ | QHCA_MAY_SRQ | QHCA_RAW, 0xff
+        VHCA_HAS_SQ | VHCA_HAS_RQ | VHCA_MAY_SRQ | VHCA_RAW, 0xff
     },
-    [QHCA_QPT_XRC_INI] = { QHCA_HAS_SQ | QHCA_RELIABLE, SVC_XRC },
-    [QHCA_QPT_XRC_TGT] = { QHCA_HAS_XRCD | QHCA_RELIABLE, SVC_XRC },
+    [QHCA_QPT_XRC_INI] = { VHCA_HAS_SQ | VHCA_RELIABLE, SVC_XRC },
+    [QHCA_QPT_XRC_TGT] = { VHCA_HAS_XRCD | VHCA_RELIABLE, SVC_XRC },
 };
 
 struct vhca_qp *vhca_qp_get(struct qhca_engine *e, uint32_t qpn)
@@ -165,13 +165,13 @@ void vhca_qp_page_fault(struct qhca_engine *e, struct vhca_qp *qp,
     f->sn += !same;
     if (!f->open || f->at != at) {
         f->repeats = 0;
-    } else if (f->repeats < QHCA_PAGE_REPEATS) {
+    } else if (f->repeats < VHCA_PAGE_REPEATS) {
         f->repeats++;
     }
     f->miss = *miss;
     f->at = at;
     f->why = why;
-    if (!f->open || e->now - f->told >= QHCA_PAGE_WAIT_NS) {
+    if (!f->open || e->now - f->told >= VHCA_PAGE_WAIT_NS) {
         f->open = true;
         f->told = e->now;
         vhca_event(e, &qp->async, QHCA_EVENT_PAGE_FAULT);
@@ -234,18 +234,18 @@ void vhca_fault_raise(struct qhca_engine *e, struct vhca_qp *qp,
 enum qhca_cqe_status vhca_fault_cqe(struct qhca_engine *e, struct vhca_qp *qp,
                                     struct vhca_cq *cq, uint8_t opcode)
 {
-    struct vhca_fault_at at = { .point = QHCA_FAULT_CQE, .kind = opcode };
+    struct vhca_fault_at at = { .point = VHCA_FAULT_CQE, .kind = opcode };
     struct vhca_fault does;
 
-    at.field[QHCA_FAULT_QPN] = qp->qpn;
-    at.field[QHCA_FAULT_CQN] = cq->cqn;
+    at.field[VHCA_FAULT_QPN] = qp->qpn;
+    at.field[VHCA_FAULT_CQN] = cq->cqn;
     does = vhca_fault_judge(e, &at);
-    if (does.action == QHCA_FAULT_FAIL) {
+    if (does.action == VHCA_FAULT_FAIL) {
         return (enum qhca_cqe_status)does.value;
     }
-    if (does.action == QHCA_FAULT_OVERRUN) {
+    if (does.action == VHCA_FAULT_OVERRUN) {
         vhca_cq_overrun(e, cq);
-    } else if (does.action == QHCA_FAULT_RAISE) {
+    } else if (does.action == VHCA_FAULT_RAISE) {
         vhca_fault_raise(e, qp, &does);
     }
     return QHCA_WC_SUCCESS;
@@ -258,7 +258,7 @@ static bool init(struct qhca_engine *e)
     vhca_timers_provide(e, 2 * e->cfg.max_qp);
     return lines_init(&e->qps->ready, e->cfg.num_uars) &&
            lines_init(&e->qps->tx_wait, e->cfg.num_uars) &&
-           vhca_table_init(&e->qps->cntset, e, QHCA_MAX_CNTSET) &&
+           vhca_table_init(&e->qps->cntset, e, VHCA_MAX_CNTSET) &&
            vhca_table_init(&e->qps->table, e, e->cfg.max_qp);
 }
 
@@ -290,7 +290,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
         "QP", true, sizeof(struct vhca_qp), q->table.max, q->table.used
     };
     h[1] = (struct qhca_holding) {
-        "counter set", true, sizeof(struct vhca_cntset), QHCA_MAX_CNTSET,
+        "counter set", true, sizeof(struct vhca_cntset), VHCA_MAX_CNTSET,
         q->cntset.used
     };
     h[2] = vhca_table_holding(&q->table, "QP numbers");

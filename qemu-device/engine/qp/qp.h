@@ -17,23 +17,23 @@
 #include "kind.h"
 #include "wq.h"
 
-#define QHCA_WQ_LOG_MAX     14
-#define QHCA_MAX_MSG        (1u << 31)
-#define QHCA_MAX_CNTSET     4096u
+#define VHCA_WQ_LOG_MAX     14
+#define VHCA_MAX_MSG        (1u << 31)
+#define VHCA_MAX_CNTSET     4096u
 /* After so long a page fault that meets no answer is met and reported again. */
-#define QHCA_PAGE_WAIT_NS   1000000u
+#define VHCA_PAGE_WAIT_NS   1000000u
 /* More repeats of a page fault than these make no difference. */
-#define QHCA_PAGE_REPEATS   6u
-#define QHCA_NO_PSN         UINT32_MAX
+#define VHCA_PAGE_REPEATS   6u
+#define VHCA_NO_PSN         UINT32_MAX
 
 /* Packets that may cross to another QP at once. */
-#define QHCA_SPAN           64u
+#define VHCA_SPAN           64u
 
 /*
  * struct vhca_page_fault - the last page fault of a kind
  * @told: when the driver got an event for it
  * @at: the index of the WQE, or the PSN of the request, that needs the page;
- *      QHCA_NO_PSN: another request has come in the place of that
+ *      VHCA_NO_PSN: another request has come in the place of that
  * @why: SEND, REQUEST: what it fails with if the page is denied
  * @open: the driver has not answered it
  * @repeats: how often it has been met again while it was open, up to a maximum
@@ -205,7 +205,7 @@ static inline uint8_t vhca_qp_service(const struct vhca_qp *qp)
 /* Whether the QP receives from an SRQ, its own or that of an XRC packet. */
 static inline bool vhca_qp_shares_rq(const struct vhca_qp *qp)
 {
-    return qp->srq || vhca_qp_is(qp, QHCA_HAS_XRCD);
+    return qp->srq || vhca_qp_is(qp, VHCA_HAS_XRCD);
 }
 
 /* Return the Q_Key that packets to the QP must have (D-079, D-080). */

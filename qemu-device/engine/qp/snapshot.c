@@ -6,17 +6,17 @@
 #include "qp.h"
 
 static const struct vhca_snap_field wq_fields[] = {
-    QHCA_SNAP_MAX(struct vhca_wq, log_size, QHCA_WQ_LOG_MAX),
-    QHCA_SNAP_MAX(struct vhca_wq, log_stride, 31),
-    QHCA_SNAP_ANY(struct vhca_wq, max_sge),
-    QHCA_SNAP_ANY(struct vhca_wq, pi),
-    QHCA_SNAP_ANY(struct vhca_wq, next),
-    QHCA_SNAP_ANY(struct vhca_wq, ci),
-    QHCA_SNAP_FLAG(struct vhca_wq, dbrec),
-    QHCA_SNAP_FLAG(struct vhca_wq, rings),
+    VHCA_SNAP_MAX(struct vhca_wq, log_size, VHCA_WQ_LOG_MAX),
+    VHCA_SNAP_MAX(struct vhca_wq, log_stride, 31),
+    VHCA_SNAP_ANY(struct vhca_wq, max_sge),
+    VHCA_SNAP_ANY(struct vhca_wq, pi),
+    VHCA_SNAP_ANY(struct vhca_wq, next),
+    VHCA_SNAP_ANY(struct vhca_wq, ci),
+    VHCA_SNAP_FLAG(struct vhca_wq, dbrec),
+    VHCA_SNAP_FLAG(struct vhca_wq, rings),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_wq, 48);
+VHCA_SNAP_KNOWS(struct vhca_wq, 48);
 
 void vhca_wq_walk(struct vhca_snap *s, const char *name, struct vhca_wq *wq)
 {
@@ -33,12 +33,12 @@ void vhca_wq_walk(struct vhca_snap *s, const char *name, struct vhca_wq *wq)
 }
 
 static const struct vhca_snap_field seg_fields[] = {
-    QHCA_SNAP_ANY(struct vhca_seg, addr),
-    QHCA_SNAP_ANY(struct vhca_seg, length),
-    QHCA_SNAP_ANY(struct vhca_seg, lkey),
+    VHCA_SNAP_ANY(struct vhca_seg, addr),
+    VHCA_SNAP_ANY(struct vhca_seg, length),
+    VHCA_SNAP_ANY(struct vhca_seg, lkey),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_seg, 16);
+VHCA_SNAP_KNOWS(struct vhca_seg, 16);
 
 uint64_t vhca_segs_walk(struct vhca_snap *s, struct vhca_seg *segs, unsigned n)
 {
@@ -119,10 +119,10 @@ static void walk_lines(struct vhca_snap *s, const char *name,
 static void walk_pause(struct vhca_snap *s, struct vhca_pause *p)
 {
     p->classes = (uint8_t)vhca_snap_num(s, "paused", p->classes, 1, 0xff);
-    for (unsigned i = 0; i < QHCA_CLASSES && !s->bad; i++) {
+    for (unsigned i = 0; i < VHCA_CLASSES && !s->bad; i++) {
         if (p->classes >> i & 1) {
             p->until[i] = vhca_snap_time(s, "until", p->until[i]);
-            vhca_snap_check(s, p->until[i] <= s->e->now + QHCA_PAUSE_NS,
+            vhca_snap_check(s, p->until[i] <= s->e->now + VHCA_PAUSE_NS,
                             "until");
         }
     }

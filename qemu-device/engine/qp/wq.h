@@ -54,10 +54,10 @@ static inline bool vhca_wq_index_ok(const struct vhca_wq *wq, uint32_t pi,
 
 /* The result of reading a WQE. */
 enum vhca_wqe_result {
-    QHCA_WQE_OK = 0,
-    QHCA_WQE_BAD,               /* breaks a rule: LOC_QP_OP_ERR */
-    QHCA_WQE_UNREADABLE,        /* the ring cannot be read: QP_FATAL */
-    QHCA_WQE_NONE,              /* receive: none has been posted */
+    VHCA_WQE_OK = 0,
+    VHCA_WQE_BAD,               /* breaks a rule: LOC_QP_OP_ERR */
+    VHCA_WQE_UNREADABLE,        /* the ring cannot be read: QP_FATAL */
+    VHCA_WQE_NONE,              /* receive: none has been posted */
 };
 
 #endif /* QHCA_ENGINE_WQ_H */

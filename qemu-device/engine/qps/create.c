@@ -17,7 +17,7 @@ static int check_queue(const struct qhca_buf *buf, uint8_t log_size,
     if (!le32toh(buf->num_blocks)) {
         return QHCA_OK;
     }
-    if (log_size > QHCA_WQ_LOG_MAX) {
+    if (log_size > VHCA_WQ_LOG_MAX) {
         return QHCA_ERR_LIMIT;
     }
     if (log_stride > 31 || 1u << log_stride < min || 1u << log_stride > max ||
@@ -32,13 +32,13 @@ static bool parts_ok(const struct qhca_create_qp *c)
 {
     uint8_t parts = vhca_qp_kinds[c->type].parts;
 
-    return (parts & QHCA_HAS_SQ || !le32toh(c->sq.num_blocks)) &&
-           (parts & QHCA_HAS_RQ || !le32toh(c->rq.num_blocks)) &&
-           (!c->srqn || (parts & QHCA_MAY_SRQ && !le32toh(c->rq.num_blocks))) &&
+    return (parts & VHCA_HAS_SQ || !le32toh(c->sq.num_blocks)) &&
+           (parts & VHCA_HAS_RQ || !le32toh(c->rq.num_blocks)) &&
+           (!c->srqn || (parts & VHCA_MAY_SRQ && !le32toh(c->rq.num_blocks))) &&
            (le32toh(c->rq.num_blocks) || !(c->flags & QHCA_QP_FLAG_RQ_DBREC)) &&
            (c->type == QHCA_QPT_UD ||
             !(c->flags & QHCA_QP_FLAG_NO_OWN_MCAST)) &&
-           (parts & QHCA_HAS_XRCD || !c->xrcdn);
+           (parts & VHCA_HAS_XRCD || !c->xrcdn);
 }
 
 int vhca_qp_check_create(const struct qhca_create_qp *c)
@@ -47,7 +47,7 @@ int vhca_qp_check_create(const struct qhca_create_qp *c)
     uint32_t inl = le32toh(c->max_inline);
     int ret;
 
-    if (c->type >= QHCA_NUM_QP_TYPES || !vhca_qp_kinds[c->type].parts) {
+    if (c->type >= VHCA_NUM_QP_TYPES || !vhca_qp_kinds[c->type].parts) {
         return QHCA_ERR_NOT_SUPPORTED;
     }
     if (c->flags & ~QHCA_QP_FLAG_MASK || !parts_ok(c)) {
@@ -116,16 +116,16 @@ int vhca_qp_find_objects(struct qhca_engine *e, struct vhca_qp *qp,
     bool found = true;
 
     qp->uar = le32toh(c->uar);
-    if (parts & QHCA_HAS_SQ) {
+    if (parts & VHCA_HAS_SQ) {
         qp->pd = vhca_table_get(&e->memory->pd, le32toh(c->pdn));
         qp->scq = vhca_cq_get(e, le32toh(c->send_cqn));
         found = qp->pd && qp->scq;
     }
-    if (parts & QHCA_HAS_RQ) {
+    if (parts & VHCA_HAS_RQ) {
         qp->rcq = vhca_cq_get(e, le32toh(c->recv_cqn));
         found = found && qp->rcq;
     }
-    if (parts & QHCA_HAS_XRCD) {
+    if (parts & VHCA_HAS_XRCD) {
         qp->xrcd = vhca_table_get(&e->rqs->xrcd, le32toh(c->xrcdn));
         found = qp->xrcd;
     }
@@ -377,7 +377,7 @@ int vhca_do_detach_mcast(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     h[0] = (struct qhca_holding) {
-        "send WRs of a QP", false, QHCA_INFLIGHT * sizeof(struct vhca_swr),
+        "send WRs of a QP", false, VHCA_INFLIGHT * sizeof(struct vhca_swr),
         e->qps->table.max, e->qps->num_swr
     };
     return 1;

@@ -10,7 +10,7 @@
 /* ---- transitions ---- */
 
 #define ST(s)       (1u << QHCA_QPS_##s)
-#define TY(t)       QHCA_TYPE(t)
+#define TY(t)       VHCA_TYPE(t)
 #define XRC         (TY(XRC_INI) | TY(XRC_TGT))
 #define CONNECTED   (TY(RC) | TY(UC) | XRC)
 #define DATAGRAM    (TY(UD) | TY(GSI))
@@ -140,8 +140,8 @@ static const struct {
     ATTR(RNR_RETRY, rnr_retry, 7),
     ATTR(RQ_PSN, rq_psn, 0),
     ATTR(SQ_PSN, sq_psn, 0),
-    ATTR(MAX_QP_RD_ATOMIC, max_rd_atomic, QHCA_MAX_RD_ATOMIC),
-    ATTR(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, QHCA_MAX_RD_ATOMIC),
+    ATTR(MAX_QP_RD_ATOMIC, max_rd_atomic, VHCA_MAX_RD_ATOMIC),
+    ATTR(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, VHCA_MAX_RD_ATOMIC),
     ATTR(MIN_RNR_TIMER, min_rnr_timer, 31),
     ATTR(DEST_QPN, dest_qpn, 0),
     ATTR(RATE_LIMIT, rate_limit, 0),
@@ -177,7 +177,7 @@ static bool values_ok(const struct qhca_qp_attr *a, uint32_t mask)
         return false;
     }
     return !(mask & QHCA_QP_AV) ||
-           (a->av.port == 1 && a->av.sgid_index < QHCA_MAX_GID);
+           (a->av.port == 1 && a->av.sgid_index < VHCA_MAX_GID);
 }
 
 bool vhca_qp_attr_ok(const struct qhca_qp_attr *a, uint8_t type, uint8_t state)

@@ -64,20 +64,20 @@ int vhca_do_resume_qp(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 /* ---- saved states ---- */
 
 static const struct vhca_snap_field fault_fields[] = {
-    QHCA_SNAP_ANY(struct vhca_page_fault, miss.off),
-    QHCA_SNAP_MAX(struct vhca_page_fault, miss.len, QHCA_ODP_SIZE_MAX),
-    QHCA_SNAP_ANY(struct vhca_page_fault, miss.key),
-    QHCA_SNAP_MAX(struct vhca_page_fault, miss.shift, QHCA_BLOCK_SHIFT_MAX),
-    QHCA_SNAP_FLAG(struct vhca_page_fault, miss.write),
-    QHCA_SNAP_ANY(struct vhca_page_fault, sn),
-    QHCA_SNAP_ANY(struct vhca_page_fault, at),
-    QHCA_SNAP_ANY(struct vhca_page_fault, why),
-    QHCA_SNAP_FLAG(struct vhca_page_fault, open),
-    QHCA_SNAP_MAX(struct vhca_page_fault, repeats, QHCA_PAGE_REPEATS),
+    VHCA_SNAP_ANY(struct vhca_page_fault, miss.off),
+    VHCA_SNAP_MAX(struct vhca_page_fault, miss.len, QHCA_ODP_SIZE_MAX),
+    VHCA_SNAP_ANY(struct vhca_page_fault, miss.key),
+    VHCA_SNAP_MAX(struct vhca_page_fault, miss.shift, QHCA_BLOCK_SHIFT_MAX),
+    VHCA_SNAP_FLAG(struct vhca_page_fault, miss.write),
+    VHCA_SNAP_ANY(struct vhca_page_fault, sn),
+    VHCA_SNAP_ANY(struct vhca_page_fault, at),
+    VHCA_SNAP_ANY(struct vhca_page_fault, why),
+    VHCA_SNAP_FLAG(struct vhca_page_fault, open),
+    VHCA_SNAP_MAX(struct vhca_page_fault, repeats, VHCA_PAGE_REPEATS),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_page_fault, 48);
-QHCA_SNAP_KNOWS(struct vhca_miss, 24);
+VHCA_SNAP_KNOWS(struct vhca_page_fault, 48);
+VHCA_SNAP_KNOWS(struct vhca_miss, 24);
 
 /* What a fault can turn into if its page is denied. */
 static bool why_ok(unsigned kind, uint8_t why)
@@ -86,7 +86,7 @@ static bool why_ok(unsigned kind, uint8_t why)
     case QHCA_PAGE_SEND:
         return why == QHCA_WC_LOC_PROT_ERR;
     case QHCA_PAGE_REQUEST:
-        return why == QHCA_RX_BUFFER || why == QHCA_RX_ACCESS;
+        return why == VHCA_RX_BUFFER || why == VHCA_RX_ACCESS;
     default:
         return !why;
     }

@@ -8,17 +8,17 @@
 #include "qps.h"
 
 static const struct vhca_snap_field qp_fields[] = {
-    QHCA_SNAP_ANY(struct vhca_qp, uar),
-    QHCA_SNAP_MAX(struct vhca_qp, type, QHCA_NUM_QP_TYPES - 1),
-    QHCA_SNAP_MAX(struct vhca_qp, flags, QHCA_QP_FLAG_MASK),
-    QHCA_SNAP_MAX(struct vhca_qp, state, QHCA_QPS_ERR),
-    QHCA_SNAP_FLAG(struct vhca_qp, sqd_notify),
-    QHCA_SNAP_FLAG(struct vhca_qp, last_wqe_owed),
-    QHCA_SNAP_MAX(struct vhca_qp, max_inline, QHCA_MAX_INLINE),
-    QHCA_SNAP_RAW(struct vhca_qp, attr),
+    VHCA_SNAP_ANY(struct vhca_qp, uar),
+    VHCA_SNAP_MAX(struct vhca_qp, type, VHCA_NUM_QP_TYPES - 1),
+    VHCA_SNAP_MAX(struct vhca_qp, flags, QHCA_QP_FLAG_MASK),
+    VHCA_SNAP_MAX(struct vhca_qp, state, QHCA_QPS_ERR),
+    VHCA_SNAP_FLAG(struct vhca_qp, sqd_notify),
+    VHCA_SNAP_FLAG(struct vhca_qp, last_wqe_owed),
+    VHCA_SNAP_MAX(struct vhca_qp, max_inline, QHCA_MAX_INLINE),
+    VHCA_SNAP_RAW(struct vhca_qp, attr),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_qp, 5152);
+VHCA_SNAP_KNOWS(struct vhca_qp, 5152);
 
 /* ---- the objects it refers to ---- */
 
@@ -45,7 +45,7 @@ static bool find_objects(struct qhca_engine *e, struct vhca_qp *qp,
 {
     uint32_t srqn = le32toh(c->srqn);
 
-    if (!vhca_qp_is(qp, QHCA_HAS_XRCD)) {
+    if (!vhca_qp_is(qp, VHCA_HAS_XRCD)) {
         return vhca_qp_find_objects(e, qp, c) == QHCA_OK;
     }
     c->srqn = 0;
@@ -104,7 +104,7 @@ static bool queues_ok(const struct vhca_qp *qp)
 /* Whether it has a peer that it may owe a notification, sent or given up. */
 static bool may_notify(const struct vhca_qp *qp)
 {
-    return !vhca_qp_is(qp, QHCA_DATAGRAM | QHCA_RAW) &&
+    return !vhca_qp_is(qp, VHCA_DATAGRAM | VHCA_RAW) &&
            qp->state >= QHCA_QPS_RTR;
 }
 
@@ -192,7 +192,7 @@ static void walk_member(struct vhca_snap *s, struct vhca_mcast_group *grp,
 static void walk_groups(struct vhca_snap *s)
 {
     struct vhca_port *p = s->e->port;
-    uint32_t n = vhca_snap_u32(s, "groups", p->num_groups, QHCA_MAX_MCAST_GRP);
+    uint32_t n = vhca_snap_u32(s, "groups", p->num_groups, VHCA_MAX_MCAST_GRP);
 
     for (uint32_t g = 0; g < n && !s->bad; g++) {
         struct vhca_mcast_group *grp = s->load ? NULL : p->group[g];
@@ -203,7 +203,7 @@ static void walk_groups(struct vhca_snap *s)
         }
         vhca_snap_raw(s, "group", gid, sizeof(gid));
         uint32_t members = vhca_snap_u32(s, "members", grp ? grp->num_qps : 0,
-                                         QHCA_MAX_MCAST_QP);
+                                         VHCA_MAX_MCAST_QP);
 
         vhca_snap_check(s, members && vhca_gid_is_multicast(gid) &&
                            (grp || !vhca_group_find(s->e, gid)), "group");
@@ -219,7 +219,7 @@ static bool may_get(struct qhca_engine *e, const struct vhca_delivery *d,
 {
     const struct vhca_qp *qp;
 
-    if (d->kind == QHCA_TO_RULES) {
+    if (d->kind == VHCA_TO_RULES) {
         return vhca_flow_may_get(e, d, number);
     }
     qp = vhca_qp_get(e, number);

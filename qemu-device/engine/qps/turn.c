@@ -121,7 +121,7 @@ void vhca_qp_turn(struct qhca_engine *e)
         return;
     }
     if (qp->state != QHCA_QPS_ERR) {
-        (vhca_qp_is(qp, QHCA_RAW) ? vhca_raw_turn : vhca_link_turn)(e, qp);
+        (vhca_qp_is(qp, VHCA_RAW) ? vhca_raw_turn : vhca_link_turn)(e, qp);
     }
     /* Start the ACK timer if there is something outstanding now. */
     if (qp->state != QHCA_QPS_ERR && !qp->req.timer.pos) {

@@ -39,7 +39,7 @@ static uint32_t find(struct qhca_engine *e, const uint64_t *key, uint32_t i,
     while (i < end && !matches(e->raw->line[i], key)) {
         i++;
     }
-    vhca_spend(e, (i - start) / QHCA_UNIT_OBJECTS);
+    vhca_spend(e, (i - start) / VHCA_UNIT_OBJECTS);
     return i;
 }
 
@@ -69,7 +69,7 @@ static void deliver(struct qhca_engine *e, struct vhca_flow *f,
 
     count_frame(f, len);
     if (qp) {
-        vhca_spend_bytes(e, len, QHCA_UNIT_FRAME);
+        vhca_spend_bytes(e, len, VHCA_UNIT_FRAME);
         vhca_raw_rx(e, qp, frame, len, f->tag, csum_ok);
     }
 }
@@ -115,7 +115,7 @@ bool vhca_flow_choose(struct qhca_engine *e, const uint8_t *frame, size_t len,
         struct vhca_flow *f = raw->line[i];
 
         dropped |= f->action == QHCA_FLOW_DROP;
-        vhca_delivery_add(e, QHCA_TO_RULES, f->number);
+        vhca_delivery_add(e, VHCA_TO_RULES, f->number);
         if (!group || dropped) {
             break;
         }
@@ -260,7 +260,7 @@ static void unqueue(struct qhca_engine *e, struct vhca_flow *f)
     struct vhca_raw *raw = e->raw;
     uint32_t i = 0;
 
-    vhca_delivery_forget(e, QHCA_TO_RULES, NULL, f->number);
+    vhca_delivery_forget(e, VHCA_TO_RULES, NULL, f->number);
     while (raw->line[i] != f) {
         i++;
     }

@@ -32,7 +32,7 @@ static void send(struct qhca_engine *e, const struct vhca_qp *qp,
     bool here = vhca_flow_wants(e, frame, len);
 
     if (here) {
-        vhca_tx(e, frame, len, QHCA_FROM_RAW);
+        vhca_tx(e, frame, len, VHCA_FROM_RAW);
     }
     if (!here || frame[0] & 1) {
         vhca_tx(e, frame, len, 0);
@@ -47,16 +47,16 @@ static bool send_frame(struct qhca_engine *e, struct vhca_qp *qp)
     struct vhca_swr *wr = vhca_swr_at(qp, qp->req.snd_wqe);
     struct roce_packet p = { .psn = qp->req.snd_psn, .num_psn = 1 };
     enum qhca_cqe_status status = QHCA_WC_LOC_LEN_ERR;
-    enum vhca_mem_result got = QHCA_MEM_OK;
+    enum vhca_mem_result got = VHCA_MEM_OK;
     uint8_t *frame = e->raw->frame;
     uint32_t len = wr->length;
 
-    if (len >= ETH_LEN && len <= QHCA_MAX_FRAME) {
+    if (len >= ETH_LEN && len <= VHCA_MAX_FRAME) {
         got = vhca_swr_gather(e, qp, wr, 0, frame, len);
-        status = got == QHCA_MEM_OK ? finish(e, wr, frame, &len) :
+        status = got == VHCA_MEM_OK ? finish(e, wr, frame, &len) :
                                       QHCA_WC_LOC_PROT_ERR;
     }
-    if (got == QHCA_MEM_FAULT) {
+    if (got == VHCA_MEM_FAULT) {
         vhca_requester_park(e, qp);
         return false;
     }
@@ -77,7 +77,7 @@ static bool send_frame(struct qhca_engine *e, struct vhca_qp *qp)
 static bool has_room(struct qhca_engine *e, struct vhca_qp *qp)
 {
     return vhca_qp_gate_open(e, qp) &&
-           vhca_qp_tx_room(e, qp, true, true, 0, QHCA_TX_RESERVE);
+           vhca_qp_tx_room(e, qp, true, true, 0, VHCA_TX_RESERVE);
 }
 
 void vhca_raw_turn(struct qhca_engine *e, struct vhca_qp *qp)

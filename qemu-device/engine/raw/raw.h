@@ -11,7 +11,7 @@
 #include "../responder/responder.h"
 
 /* Sender of frames of QPs of type RAW in the loopback FIFO: no QP has it. */
-#define QHCA_FROM_RAW   QHCA_OBJ_MASK
+#define VHCA_FROM_RAW   QHCA_OBJ_MASK
 
 /*
  * struct vhca_spread - QPs that share the frames of a rule
@@ -52,7 +52,7 @@ struct vhca_raw {
     struct vhca_table flow, spread;
     struct vhca_flow *line[QHCA_FLOW_MAX];
     uint32_t end[QHCA_FLOW_ETH + 1];
-    uint8_t frame[QHCA_MAX_FRAME];
+    uint8_t frame[VHCA_MAX_FRAME];
 };
 
 extern const struct vhca_room vhca_raw_room;

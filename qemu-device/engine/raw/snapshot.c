@@ -5,8 +5,8 @@
  */
 #include "raw.h"
 
-QHCA_SNAP_KNOWS(struct vhca_spread, 1080);
-QHCA_SNAP_KNOWS(struct vhca_flow, 176);
+VHCA_SNAP_KNOWS(struct vhca_spread, 1080);
+VHCA_SNAP_KNOWS(struct vhca_flow, 176);
 
 static void walk_spread(struct vhca_snap *s, void *obj)
 {

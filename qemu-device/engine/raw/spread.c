@@ -28,7 +28,7 @@ int vhca_spread_find(struct qhca_engine *e, struct vhca_spread *s,
 {
     uint32_t types = le32toh(r->types);
 
-    if (types & ~QHCA_RSS_TYPES) {
+    if (types & ~VHCA_RSS_TYPES) {
         return QHCA_ERR_PARAM;
     }
     if (r->log_size > QHCA_SPREAD_LOG_MAX) {

@@ -7,9 +7,9 @@ static bool ask_for_ack(const struct vhca_qp *qp, uint32_t n, bool last)
 {
     const struct vhca_requester *r = &qp->req;
 
-    return vhca_qp_is(qp, QHCA_RELIABLE) &&
-           (last || r->unasked + n >= QHCA_ACKREQ_EVERY ||
-            vhca_requester_unacked(r) + n >= QHCA_WINDOW);
+    return vhca_qp_is(qp, VHCA_RELIABLE) &&
+           (last || r->unasked + n >= VHCA_ACKREQ_EVERY ||
+            vhca_requester_unacked(r) + n >= VHCA_WINDOW);
 }
 
 /*
@@ -27,7 +27,7 @@ static uint32_t at_once(const struct vhca_requester *r,
     if (wr->opcode == QHCA_WR_RDMA_WRITE_WITH_IMM) {
         max = MIN_OF(max, MAX_OF(wr->num_psn - n - 1, 1u));
     }
-    return MIN_OF(max, QHCA_WINDOW - vhca_requester_unacked(r));
+    return MIN_OF(max, VHCA_WINDOW - vhca_requester_unacked(r));
 }
 
 /*
@@ -47,7 +47,7 @@ static enum vhca_mem_result build_data(struct qhca_engine *e,
     bool copy, last;
 
     /* The 8 bytes of an ATOMIC WRITE must be in one piece. */
-    if (burst->across && !vhca_swr_is(wr, QHCA_RULE_8_BYTES)) {
+    if (burst->across && !vhca_swr_is(wr, VHCA_WR_8_BYTES)) {
         max = at_once(r, wr, n, max);
         vhca_swr_view(e, qp, wr, off,
                       (size_t)MIN_OF(left, (uint64_t)max * qp->mtu),
@@ -64,9 +64,9 @@ static enum vhca_mem_result build_data(struct qhca_engine *e,
     p->inv_key = wr->inv_key;
     p->srqn = wr->srqn;
     p->solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
-                   vhca_swr_is(wr, QHCA_RULE_TAKES_WR);
+                   vhca_swr_is(wr, VHCA_WR_TAKES_WR);
     p->ackreq = ask_for_ack(qp, p->num_psn, last);
-    return !copy ? QHCA_MEM_OK :
+    return !copy ? VHCA_MEM_OK :
            vhca_swr_gather(e, qp, wr, off, vhca_burst_payload(burst, len), len);
 }
 
@@ -135,7 +135,7 @@ static enum vhca_mem_result build_datagram(struct qhca_engine *e,
     p->src_qp = qp->qpn;
     /* A message too long for a packet completes, but is not sent (B-030). */
     burst->unsent = wr->length > vhca_port_path_mtu(e);
-    return burst->unsent ? QHCA_MEM_OK :
+    return burst->unsent ? VHCA_MEM_OK :
            vhca_swr_gather(e, qp, wr, 0, vhca_burst_payload(burst, wr->length),
                            wr->length);
 }
@@ -145,24 +145,24 @@ bool vhca_requester_next(struct qhca_engine *e, struct vhca_qp *qp,
 {
     struct vhca_requester *r = &qp->req;
     struct vhca_swr *wr = vhca_swr_at(qp, r->snd_wqe);
-    enum vhca_mem_result result = QHCA_MEM_OK;
+    enum vhca_mem_result result = VHCA_MEM_OK;
 
     burst->p.psn = r->snd_psn;
-    if (vhca_swr_is(wr, QHCA_RULE_READ)) {
+    if (vhca_swr_is(wr, VHCA_WR_READ)) {
         build_read(qp, wr, &burst->p);
-        result = wr->paged ? probe_result(e, qp, wr) : QHCA_MEM_OK;
-    } else if (vhca_swr_is(wr, QHCA_RULE_BARE)) {
+        result = wr->paged ? probe_result(e, qp, wr) : VHCA_MEM_OK;
+    } else if (vhca_swr_is(wr, VHCA_WR_BARE)) {
         build_bare(qp, wr, &burst->p);
-        result = wr->paged ? probe_result(e, qp, wr) : QHCA_MEM_OK;
-    } else if (vhca_qp_is(qp, QHCA_DATAGRAM)) {
+        result = wr->paged ? probe_result(e, qp, wr) : VHCA_MEM_OK;
+    } else if (vhca_qp_is(qp, VHCA_DATAGRAM)) {
         result = build_datagram(e, qp, wr, burst);
     } else {
         result = build_data(e, qp, wr, max, burst);
     }
-    if (result == QHCA_MEM_FAULT) {
+    if (result == VHCA_MEM_FAULT) {
         vhca_requester_park(e, qp);
-    } else if (result != QHCA_MEM_OK) {
+    } else if (result != VHCA_MEM_OK) {
         vhca_sq_fail_wr(e, qp, wr, QHCA_WC_LOC_PROT_ERR);
     }
-    return result == QHCA_MEM_OK;
+    return result == VHCA_MEM_OK;
 }

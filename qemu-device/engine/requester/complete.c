@@ -20,7 +20,7 @@ static void push_send_cqe(struct qhca_engine *e, struct vhca_qp *qp,
         .status = (uint8_t)status,
     };
 
-    if (vhca_swr_is(wr, QHCA_RULE_HAS_RESULT)) {
+    if (vhca_swr_is(wr, VHCA_WR_HAS_RESULT)) {
         cqe.byte_len = htole32(wr->length);
     }
     qp->sq.ci++;
@@ -31,7 +31,7 @@ static void push_send_cqe(struct qhca_engine *e, struct vhca_qp *qp,
 static bool complete_one(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct vhca_swr *wr)
 {
-    if (vhca_faults_at(e, QHCA_FAULT_CQE)) {
+    if (vhca_faults_at(e, VHCA_FAULT_CQE)) {
         enum qhca_cqe_status status =
             vhca_fault_cqe(e, qp, qp->scq, vhca_wr_info(wr->opcode)->cqe);
 
@@ -54,7 +54,7 @@ void vhca_sq_complete(struct qhca_engine *e, struct vhca_qp *qp)
     struct vhca_swr *wr = vhca_swr_at(qp, qp->sq.ci);
 
     /* WRs that have not been sent again since a rewind are not in the count. */
-    if (vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) && qp->req.rd_atomic) {
+    if (vhca_swr_is(wr, VHCA_WR_RD_ATOMIC) && qp->req.rd_atomic) {
         qp->req.rd_atomic--;
     }
     while (complete_one(e, qp, wr) && qp->sq.ci != qp->sq.next) {
@@ -81,7 +81,7 @@ void vhca_sq_fail(struct qhca_engine *e, struct vhca_qp *qp,
                   enum qhca_cqe_status status)
 {
     push_send_cqe(e, qp, vhca_swr_at(qp, qp->sq.ci), status);
-    if (vhca_qp_is(qp, QHCA_RELIABLE)) {
+    if (vhca_qp_is(qp, VHCA_RELIABLE)) {
         vhca_qp_error(e, qp, 0);
     } else {
         enter_sqe(e, qp);

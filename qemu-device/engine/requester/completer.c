@@ -91,7 +91,7 @@ static bool ack_through(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
         struct vhca_swr *wr = vhca_swr_at(qp, qp->sq.ci);
         uint32_t n = psn_add(psn, -wr->first_psn);
 
-        if (vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) || wr->fail) {
+        if (vhca_swr_is(wr, VHCA_WR_RD_ATOMIC) || wr->fail) {
             break;
         }
         if (n + 1 < wr->num_psn) {
@@ -133,14 +133,14 @@ static struct vhca_swr *answered(struct vhca_qp *qp,
 
     struct vhca_swr *wr = vhca_swr_at(qp, qp->sq.ci);
 
-    return vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) ? wr : NULL;
+    return vhca_swr_is(wr, VHCA_WR_RD_ATOMIC) ? wr : NULL;
 }
 
 /* Return the bytes that a READ, FLUSH or ATOMIC WRITE lacks from @psn on. */
 static uint64_t data_left(const struct vhca_qp *qp, const struct vhca_swr *wr,
                           uint32_t psn)
 {
-    return vhca_swr_is(wr, QHCA_RULE_HAS_RESULT) ?
+    return vhca_swr_is(wr, VHCA_WR_HAS_RESULT) ?
            wr->length - (uint64_t)psn_add(psn, -wr->first_psn) * qp->mtu : 0;
 }
 
@@ -157,7 +157,7 @@ static bool length_ok(const struct vhca_qp *qp, const struct vhca_swr *wr,
 static bool end_of_read(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct vhca_swr *wr)
 {
-    if (vhca_swr_is(wr, QHCA_RULE_KEY) &&
+    if (vhca_swr_is(wr, VHCA_WR_KEY) &&
         !vhca_mr_invalidate(e, &qp->user, wr->inv_key, false)) {
         vhca_sq_fail(e, qp, QHCA_WC_MW_BIND_ERR);
         return false;
@@ -182,7 +182,7 @@ static uint32_t take_read_data(struct qhca_engine *e, struct vhca_qp *qp,
 {
     uint32_t n = psn_add(p->psn, -wr->first_psn);
     uint64_t at = (uint64_t)n * qp->mtu;
-    enum vhca_mem_result result = QHCA_MEM_OK;
+    enum vhca_mem_result result = VHCA_MEM_OK;
     struct roce_packet first;
     bool last;
 
@@ -205,18 +205,18 @@ static uint32_t take_read_data(struct qhca_engine *e, struct vhca_qp *qp,
         result = vhca_scatter(e, qp->qpn, &qp->user, wr->seg, wr->num_seg, at,
                               p);
     }
-    if (result == QHCA_MEM_FAULT) {
+    if (result == VHCA_MEM_FAULT) {
         lose_response(e, qp);
         return 1;
     }
-    if (result != QHCA_MEM_OK) {
+    if (result != VHCA_MEM_OK) {
         vhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
         return 1;
     }
     if (last && !end_of_read(e, qp, wr)) {
         return p->num_psn;
     }
-    if (vhca_swr_is(wr, QHCA_RULE_READ)) {
+    if (vhca_swr_is(wr, VHCA_WR_READ)) {
         /* Late responses may be to more PSNs than were requested again. */
         qp->req.read_psns -= MIN_OF(qp->req.read_psns, p->num_psn);
     }
@@ -236,7 +236,7 @@ static uint32_t rx_read_response(struct qhca_engine *e, struct vhca_qp *qp,
         return 1;
     }
     wr = answered(qp, p);
-    if (!wr || vhca_swr_is(wr, QHCA_RULE_ATOMIC)) {
+    if (!wr || vhca_swr_is(wr, VHCA_WR_ATOMIC)) {
         vhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
         return 1;
     }
@@ -253,7 +253,7 @@ static void rx_atomic_response(struct qhca_engine *e, struct vhca_qp *qp,
         return;
     }
     wr = answered(qp, p);
-    if (!wr || !vhca_swr_is(wr, QHCA_RULE_ATOMIC)) {
+    if (!wr || !vhca_swr_is(wr, VHCA_WR_ATOMIC)) {
         vhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
         return;
     }
@@ -262,11 +262,11 @@ static void rx_atomic_response(struct qhca_engine *e, struct vhca_qp *qp,
 
     result = vhca_segs_write(e, qp->qpn, &qp->user, wr->seg, wr->num_seg, 0,
                              &orig, sizeof(orig));
-    if (result == QHCA_MEM_FAULT) {
+    if (result == VHCA_MEM_FAULT) {
         lose_response(e, qp);
         return;
     }
-    if (vhca_write_counted(e, result) != QHCA_MEM_OK) {
+    if (vhca_write_counted(e, result) != VHCA_MEM_OK) {
         vhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
         return;
     }

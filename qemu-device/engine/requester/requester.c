@@ -15,8 +15,8 @@
 static bool window_full(const struct vhca_requester *r)
 {
     /* In nearly all cases the first comparison is enough. */
-    return psn_add(r->snd_psn, -r->una_psn) >= QHCA_WINDOW &&
-           vhca_requester_unacked(r) >= QHCA_WINDOW;
+    return psn_add(r->snd_psn, -r->una_psn) >= VHCA_WINDOW &&
+           vhca_requester_unacked(r) >= VHCA_WINDOW;
 }
 
 /* ---- starting WRs ---- */
@@ -25,17 +25,17 @@ static bool can_start(const struct vhca_qp *qp)
 {
     return qp->state == QHCA_QPS_RTS && !qp->req.stopped &&
            qp->sq.next != qp->sq.pi &&
-           qp->sq.next - qp->sq.ci < QHCA_INFLIGHT;
+           qp->sq.next - qp->sq.ci < VHCA_INFLIGHT;
 }
 
 /* Check all local buffers of a WR before its first byte is sent (I-001). */
 static bool buffers_ok(struct qhca_engine *e, struct vhca_qp *qp,
                        struct vhca_swr *wr)
 {
-    if (vhca_swr_is(wr, QHCA_RULE_MEMOP)) {
+    if (vhca_swr_is(wr, VHCA_WR_MEMOP)) {
         return true;
     }
-    if (vhca_swr_is(wr, QHCA_RULE_HAS_RESULT)) {
+    if (vhca_swr_is(wr, VHCA_WR_HAS_RESULT)) {
         wr->paged = e->memory->num_odp &&
                     vhca_segs_paged(e, wr->seg, wr->num_seg);
         return vhca_segs_check(e, &qp->user, wr->seg, wr->num_seg,
@@ -48,11 +48,11 @@ static bool buffers_ok(struct qhca_engine *e, struct vhca_qp *qp,
 
 uint32_t vhca_swr_packets(const struct vhca_qp *qp, const struct vhca_swr *wr)
 {
-    if (vhca_swr_is(wr, QHCA_RULE_MEMOP)) {
+    if (vhca_swr_is(wr, VHCA_WR_MEMOP)) {
         return 0;
     }
     /* Atomics (8 bytes) and FLUSH (none) are one packet as well. */
-    return vhca_qp_is(qp, QHCA_DATAGRAM | QHCA_RAW) ?
+    return vhca_qp_is(qp, VHCA_DATAGRAM | VHCA_RAW) ?
            1 : vhca_packets_of(wr->length, qp->mtu);
 }
 
@@ -66,7 +66,7 @@ static struct vhca_swr *next_place(struct qhca_engine *e, struct vhca_qp *qp)
         e->qps->spare_swr = NULL;
     }
     if (!r->swr) {
-        r->swr = calloc(QHCA_INFLIGHT, sizeof(*r->swr));
+        r->swr = calloc(VHCA_INFLIGHT, sizeof(*r->swr));
         if (!r->swr) {
             return NULL;
         }
@@ -100,19 +100,19 @@ static void start_wqe(struct qhca_engine *e, struct vhca_qp *qp)
 {
     struct vhca_requester *r = &qp->req;
     struct vhca_swr *wr = next_place(e, qp);
-    enum vhca_wqe_result res = QHCA_WQE_UNREADABLE;
+    enum vhca_wqe_result res = VHCA_WQE_UNREADABLE;
 
     if (wr) {
         res = vhca_wqe_fetch_send(e, qp, qp->sq.next, wr);
     }
-    if (res == QHCA_WQE_UNREADABLE) {
+    if (res == VHCA_WQE_UNREADABLE) {
         vhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
         return;
     }
     wr->first_psn = r->next_psn;
     wr->num_psn = 0;
     qp->sq.next++;
-    if (res == QHCA_WQE_OK) {
+    if (res == VHCA_WQE_OK) {
         wr->num_psn = vhca_swr_packets(qp, wr);
         if (!buffers_ok(e, qp, wr)) {
             wr->fail = QHCA_WC_LOC_PROT_ERR;
@@ -165,7 +165,7 @@ static bool held_back(const struct vhca_qp *qp, const struct vhca_swr *wr)
     }
     if (r->snd_psn != wr->first_psn) {
         /* The next piece of a READ follows when all of the last has come. */
-        return vhca_swr_is(wr, QHCA_RULE_READ) && r->una_psn != r->snd_psn;
+        return vhca_swr_is(wr, VHCA_WR_READ) && r->una_psn != r->snd_psn;
     }
     if ((wr->flags & QHCA_WQE_FENCE) && r->rd_atomic) {
         return true;
@@ -173,7 +173,7 @@ static bool held_back(const struct vhca_qp *qp, const struct vhca_swr *wr)
     if (wr->opcode == QHCA_WR_LOCAL_INV) {
         return r->snd_wqe != qp->sq.ci;     /* must be the oldest (B-052) */
     }
-    return vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) &&
+    return vhca_swr_is(wr, VHCA_WR_RD_ATOMIC) &&
            r->rd_atomic >= qp->attr.max_rd_atomic;
 }
 
@@ -220,15 +220,15 @@ void vhca_requester_sent(struct qhca_engine *e, struct vhca_qp *qp,
     if (psn_diff(r->snd_psn, r->max_psn) < 0) {
         vhca_count_qp(e, qp, QHCA_CNT_RETRANSMIT, 1);
     }
-    if (vhca_swr_is(wr, QHCA_RULE_READ)) {
+    if (vhca_swr_is(wr, VHCA_WR_READ)) {
         n = vhca_read_piece(qp, wr);
         r->read_psns += n;
-    } else if (!vhca_swr_is(wr, QHCA_RULE_BARE)) {
+    } else if (!vhca_swr_is(wr, VHCA_WR_BARE)) {
         r->unasked = p->ackreq ? 0 : r->unasked + n;
     }
     r->snd_psn = psn_add(r->snd_psn, n);
     /* A READ that continues in its middle after a rewind counts as well. */
-    if (vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) && (opens || !r->rd_atomic)) {
+    if (vhca_swr_is(wr, VHCA_WR_RD_ATOMIC) && (opens || !r->rd_atomic)) {
         r->rd_atomic++;
     }
     if (psn_diff(r->snd_psn, r->max_psn) > 0) {
@@ -237,7 +237,7 @@ void vhca_requester_sent(struct qhca_engine *e, struct vhca_qp *qp,
     if (r->snd_psn == psn_add(wr->first_psn, wr->num_psn)) {
         r->snd_wqe++;
     }
-    if (!vhca_qp_is(qp, QHCA_RELIABLE)) {
+    if (!vhca_qp_is(qp, VHCA_RELIABLE)) {
         sent_for_good(e, qp);
     }
 }
@@ -249,7 +249,7 @@ bool vhca_requester_poll(struct qhca_engine *e, struct vhca_qp *qp)
     while (vhca_may_go_on(e) && vhca_requester_ready(qp)) {
         if (r->snd_wqe == qp->sq.next) {
             start_wqe(e, qp);   /* the WQE may be bad, or have to wait */
-        } else if (vhca_swr_is(vhca_swr_at(qp, r->snd_wqe), QHCA_RULE_MEMOP)) {
+        } else if (vhca_swr_is(vhca_swr_at(qp, r->snd_wqe), VHCA_WR_MEMOP)) {
             vhca_memop_step(e, qp);
         } else {
             return true;

@@ -10,21 +10,21 @@
 #include "../qp/qp.h"
 
 /* Request packets a QP may have sent and not seen acknowledged. */
-#define QHCA_WINDOW         64u
+#define VHCA_WINDOW         64u
 /* An ACK is requested at least every so many packets. */
-#define QHCA_ACKREQ_EVERY   16u
+#define VHCA_ACKREQ_EVERY   16u
 /* Timeouts in a row that do not count, with a share of one percent. */
-#define QHCA_MAX_GRACES     100u
+#define VHCA_MAX_GRACES     100u
 /*
  * A READ longer than this many packets is requested in pieces: PSNs are
  * compared in half windows of 2^23, so no request may span as many (D-003).
  */
-#define QHCA_READ_PIECE     65536u
+#define VHCA_READ_PIECE     65536u
 /*
  * A READ to pages that may be absent asks for no more than this many bytes at
  * once, after looking at them: what arrives for an absent page is lost.
  */
-#define QHCA_PAGED_PIECE    (1u << 20)
+#define VHCA_PAGED_PIECE    (1u << 20)
 
 /*
  * struct vhca_swr - a send work request that has been started: the only copy of
@@ -67,24 +67,24 @@ struct vhca_swr {
 /* Return the place of WQE @index, req.snd_wqe for the one at the cursor. */
 static inline struct vhca_swr *vhca_swr_at(struct vhca_qp *qp, uint32_t index)
 {
-    return &qp->req.swr[(index - qp->req.swr_base) % QHCA_INFLIGHT];
+    return &qp->req.swr[(index - qp->req.swr_base) % VHCA_INFLIGHT];
 }
 
 /* ---- swqe.c: opcodes, and from the ring to struct vhca_swr ---- */
 
 enum {
-    QHCA_RULE_INLINE = 0x1,     /* may carry inline data */
-    QHCA_RULE_8_BYTES = 0x2,    /* has exactly 8 bytes (B-032, B-074) */
-    QHCA_RULE_NO_DATA = 0x4,
-    QHCA_RULE_BARE = 0x8,       /* its one packet has no payload */
-    QHCA_RULE_RD_ATOMIC = 0x10, /* counts towards max_rd_atomic (D-067) */
-    QHCA_RULE_ATOMIC = 0x20,    /* answered by an ATOMIC ACKNOWLEDGE */
-    QHCA_RULE_HAS_RESULT = 0x40,    /* the response has data for its SGEs */
-    QHCA_RULE_TAKES_WR = 0x80,  /* takes a receive WR, so SE matters (B-045) */
-    QHCA_RULE_MEMOP = 0x100,    /* has no packets */
-    QHCA_RULE_KERNEL = 0x200,   /* names DMA addresses: not for processes */
-    QHCA_RULE_READ = 0x400,     /* the response has a PSN per MTU of data */
-    QHCA_RULE_KEY = 0x800,      /* names a key to invalidate */
+    VHCA_WR_INLINE = 0x1,     /* may carry inline data */
+    VHCA_WR_8_BYTES = 0x2,    /* has exactly 8 bytes (B-032, B-074) */
+    VHCA_WR_NO_DATA = 0x4,
+    VHCA_WR_BARE = 0x8,       /* its one packet has no payload */
+    VHCA_WR_RD_ATOMIC = 0x10, /* counts towards max_rd_atomic (D-067) */
+    VHCA_WR_ATOMIC = 0x20,    /* answered by an ATOMIC ACKNOWLEDGE */
+    VHCA_WR_HAS_RESULT = 0x40,    /* the response has data for its SGEs */
+    VHCA_WR_TAKES_WR = 0x80,  /* takes a receive WR, so SE matters (B-045) */
+    VHCA_WR_MEMOP = 0x100,    /* has no packets */
+    VHCA_WR_KERNEL = 0x200,   /* names DMA addresses: not for processes */
+    VHCA_WR_READ = 0x400,     /* the response has a PSN per MTU of data */
+    VHCA_WR_KEY = 0x800,      /* names a key to invalidate */
 };
 
 /*
@@ -148,7 +148,7 @@ static inline uint32_t vhca_read_piece(const struct vhca_qp *qp,
                                        const struct vhca_swr *wr)
 {
     uint32_t n = psn_add(qp->req.snd_psn, -wr->first_psn);
-    uint32_t piece = wr->paged ? QHCA_PAGED_PIECE / qp->mtu : QHCA_READ_PIECE;
+    uint32_t piece = wr->paged ? VHCA_PAGED_PIECE / qp->mtu : VHCA_READ_PIECE;
 
     return MIN_OF(wr->num_psn - n, piece - n % piece);
 }

@@ -65,11 +65,11 @@ void vhca_requester_timer(struct qhca_engine *e, struct vhca_qp *qp)
 static unsigned graces(const struct qhca_engine *e)
 {
     if (e->cfg.cpu_share && !vhca_list_empty(&e->qps->ready.busy)) {
-        return QHCA_MAX_GRACES / e->cfg.cpu_share;
+        return VHCA_MAX_GRACES / e->cfg.cpu_share;
     }
     if (vhca_port_limit(e) && !e->port->tx_blocked &&
         !vhca_list_empty(&e->qps->tx_wait.busy)) {
-        return MIN_OF(QHCA_PORT_SPEED / vhca_port_limit(e), QHCA_MAX_GRACES);
+        return MIN_OF(VHCA_PORT_SPEED / vhca_port_limit(e), VHCA_MAX_GRACES);
     }
     return vhca_fifo_due(&e->port->loop) <= e->now || e->port->tx_blocked;
 }
@@ -124,7 +124,7 @@ void vhca_requester_park(struct qhca_engine *e, struct vhca_qp *qp)
     vhca_qp_page_fault(e, qp, QHCA_PAGE_SEND, r->snd_wqe,
                        QHCA_WC_LOC_PROT_ERR);
     if (!r->rnr_wait) {
-        vhca_timer_set(e, &r->timer, e->now + QHCA_PAGE_WAIT_NS);
+        vhca_timer_set(e, &r->timer, e->now + VHCA_PAGE_WAIT_NS);
     }
 }
 

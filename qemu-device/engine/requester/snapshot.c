@@ -8,70 +8,70 @@
 #include "requester.h"
 
 static const struct vhca_snap_field req_fields[] = {
-    QHCA_SNAP_ANY(struct vhca_requester, swr_base),
-    QHCA_SNAP_MAX(struct vhca_requester, next_psn, PSN_MASK),
-    QHCA_SNAP_MAX(struct vhca_requester, snd_psn, PSN_MASK),
-    QHCA_SNAP_MAX(struct vhca_requester, max_psn, PSN_MASK),
-    QHCA_SNAP_MAX(struct vhca_requester, una_psn, PSN_MASK),
-    QHCA_SNAP_ANY(struct vhca_requester, snd_wqe),
-    QHCA_SNAP_MAX(struct vhca_requester, unasked, PSN_MASK),
-    QHCA_SNAP_ANY(struct vhca_requester, rd_atomic),
-    QHCA_SNAP_MAX(struct vhca_requester, retries, 7),
-    QHCA_SNAP_MAX(struct vhca_requester, rnr_retries, 7),
-    QHCA_SNAP_FLAG(struct vhca_requester, rewound),
-    QHCA_SNAP_MAX(struct vhca_requester, stale_from, PSN_MASK),
-    QHCA_SNAP_MAX(struct vhca_requester, stale_to, PSN_MASK),
-    QHCA_SNAP_MAX(struct vhca_requester, graces, QHCA_MAX_GRACES),
-    QHCA_SNAP_FLAG(struct vhca_requester, rnr_wait),
-    QHCA_SNAP_FLAG(struct vhca_requester, page_wait),
-    QHCA_SNAP_FLAG(struct vhca_requester, stopped),
-    QHCA_SNAP_FLAG(struct vhca_requester, flushing),
-    QHCA_SNAP_ANY(struct vhca_requester, flush_to),
+    VHCA_SNAP_ANY(struct vhca_requester, swr_base),
+    VHCA_SNAP_MAX(struct vhca_requester, next_psn, PSN_MASK),
+    VHCA_SNAP_MAX(struct vhca_requester, snd_psn, PSN_MASK),
+    VHCA_SNAP_MAX(struct vhca_requester, max_psn, PSN_MASK),
+    VHCA_SNAP_MAX(struct vhca_requester, una_psn, PSN_MASK),
+    VHCA_SNAP_ANY(struct vhca_requester, snd_wqe),
+    VHCA_SNAP_MAX(struct vhca_requester, unasked, PSN_MASK),
+    VHCA_SNAP_ANY(struct vhca_requester, rd_atomic),
+    VHCA_SNAP_MAX(struct vhca_requester, retries, 7),
+    VHCA_SNAP_MAX(struct vhca_requester, rnr_retries, 7),
+    VHCA_SNAP_FLAG(struct vhca_requester, rewound),
+    VHCA_SNAP_MAX(struct vhca_requester, stale_from, PSN_MASK),
+    VHCA_SNAP_MAX(struct vhca_requester, stale_to, PSN_MASK),
+    VHCA_SNAP_MAX(struct vhca_requester, graces, VHCA_MAX_GRACES),
+    VHCA_SNAP_FLAG(struct vhca_requester, rnr_wait),
+    VHCA_SNAP_FLAG(struct vhca_requester, page_wait),
+    VHCA_SNAP_FLAG(struct vhca_requester, stopped),
+    VHCA_SNAP_FLAG(struct vhca_requester, flushing),
+    VHCA_SNAP_ANY(struct vhca_requester, flush_to),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_requester, 88);
+VHCA_SNAP_KNOWS(struct vhca_requester, 88);
 
 static const struct vhca_snap_field swr_fields[] = {
-    QHCA_SNAP_ANY(struct vhca_swr, wr_id),
-    QHCA_SNAP_ANY(struct vhca_swr, raddr),
-    QHCA_SNAP_ANY(struct vhca_swr, swap_add),
-    QHCA_SNAP_ANY(struct vhca_swr, compare),
-    QHCA_SNAP_RAW(struct vhca_swr, ud.av),
-    QHCA_SNAP_MAX(struct vhca_swr, ud.qpn, QHCA_OBJ_MASK),
-    QHCA_SNAP_ANY(struct vhca_swr, ud.qkey),
-    QHCA_SNAP_ANY(struct vhca_swr, rkey),
-    QHCA_SNAP_MAX(struct vhca_swr, srqn, QHCA_OBJ_MASK),
-    QHCA_SNAP_RAW(struct vhca_swr, imm),
-    QHCA_SNAP_ANY(struct vhca_swr, inv_key),
-    QHCA_SNAP_MAX(struct vhca_swr, length, QHCA_MAX_MSG),
-    QHCA_SNAP_ANY(struct vhca_swr, flush_len),
-    QHCA_SNAP_ANY(struct vhca_swr, flush_type),
-    QHCA_SNAP_ANY(struct vhca_swr, flush_level),
-    QHCA_SNAP_MAX(struct vhca_swr, first_psn, PSN_MASK),
-    QHCA_SNAP_MAX(struct vhca_swr, num_psn, PSN_MASK),
-    QHCA_SNAP_MAX(struct vhca_swr, num_seg, QHCA_MAX_SEND_SGE),
-    QHCA_SNAP_ANY(struct vhca_swr, opcode),
-    QHCA_SNAP_ANY(struct vhca_swr, flags),
-    QHCA_SNAP_MAX(struct vhca_swr, fail, QHCA_WC_GENERAL_ERR),
-    QHCA_SNAP_FLAG(struct vhca_swr, executed),
-    QHCA_SNAP_FLAG(struct vhca_swr, paged),
+    VHCA_SNAP_ANY(struct vhca_swr, wr_id),
+    VHCA_SNAP_ANY(struct vhca_swr, raddr),
+    VHCA_SNAP_ANY(struct vhca_swr, swap_add),
+    VHCA_SNAP_ANY(struct vhca_swr, compare),
+    VHCA_SNAP_RAW(struct vhca_swr, ud.av),
+    VHCA_SNAP_MAX(struct vhca_swr, ud.qpn, QHCA_OBJ_MASK),
+    VHCA_SNAP_ANY(struct vhca_swr, ud.qkey),
+    VHCA_SNAP_ANY(struct vhca_swr, rkey),
+    VHCA_SNAP_MAX(struct vhca_swr, srqn, QHCA_OBJ_MASK),
+    VHCA_SNAP_RAW(struct vhca_swr, imm),
+    VHCA_SNAP_ANY(struct vhca_swr, inv_key),
+    VHCA_SNAP_MAX(struct vhca_swr, length, VHCA_MAX_MSG),
+    VHCA_SNAP_ANY(struct vhca_swr, flush_len),
+    VHCA_SNAP_ANY(struct vhca_swr, flush_type),
+    VHCA_SNAP_ANY(struct vhca_swr, flush_level),
+    VHCA_SNAP_MAX(struct vhca_swr, first_psn, PSN_MASK),
+    VHCA_SNAP_MAX(struct vhca_swr, num_psn, PSN_MASK),
+    VHCA_SNAP_MAX(struct vhca_swr, num_seg, QHCA_MAX_SEND_SGE),
+    VHCA_SNAP_ANY(struct vhca_swr, opcode),
+    VHCA_SNAP_ANY(struct vhca_swr, flags),
+    VHCA_SNAP_MAX(struct vhca_swr, fail, QHCA_WC_GENERAL_ERR),
+    VHCA_SNAP_FLAG(struct vhca_swr, executed),
+    VHCA_SNAP_FLAG(struct vhca_swr, paged),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_swr, 640);
+VHCA_SNAP_KNOWS(struct vhca_swr, 640);
 
 static const struct vhca_snap_field memop_fields[] = {
-    QHCA_SNAP_ANY(struct vhca_memop, key),
-    QHCA_SNAP_ANY(struct vhca_memop, mr_key),
-    QHCA_SNAP_ANY(struct vhca_memop, addr),
-    QHCA_SNAP_ANY(struct vhca_memop, length),
-    QHCA_SNAP_ANY(struct vhca_memop, table),
-    QHCA_SNAP_ANY(struct vhca_memop, num_blocks),
-    QHCA_SNAP_ANY(struct vhca_memop, offset),
-    QHCA_SNAP_ANY(struct vhca_memop, block_shift),
-    QHCA_SNAP_ANY(struct vhca_memop, access),
+    VHCA_SNAP_ANY(struct vhca_memop, key),
+    VHCA_SNAP_ANY(struct vhca_memop, mr_key),
+    VHCA_SNAP_ANY(struct vhca_memop, addr),
+    VHCA_SNAP_ANY(struct vhca_memop, length),
+    VHCA_SNAP_ANY(struct vhca_memop, table),
+    VHCA_SNAP_ANY(struct vhca_memop, num_blocks),
+    VHCA_SNAP_ANY(struct vhca_memop, offset),
+    VHCA_SNAP_ANY(struct vhca_memop, block_shift),
+    VHCA_SNAP_ANY(struct vhca_memop, access),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_memop, 48);
+VHCA_SNAP_KNOWS(struct vhca_memop, 48);
 
 /* ---- one work request ---- */
 
@@ -82,23 +82,23 @@ static bool rules_ok(const struct vhca_qp *qp, const struct vhca_swr *wr)
     uint16_t rules = info->rules;
 
     return (info->types & 1u << qp->type) &&
-           (!(rules & QHCA_RULE_KERNEL) || qp->user.reserved) &&
-           (!(rules & QHCA_RULE_8_BYTES) || wr->length == 8) &&
-           (!(rules & QHCA_RULE_NO_DATA) || (!wr->length && !wr->num_seg)) &&
+           (!(rules & VHCA_WR_KERNEL) || qp->user.reserved) &&
+           (!(rules & VHCA_WR_8_BYTES) || wr->length == 8) &&
+           (!(rules & VHCA_WR_NO_DATA) || (!wr->length && !wr->num_seg)) &&
            (wr->opcode != QHCA_WR_FLUSH ||
             (vhca_flush_kind_ok(wr->flush_type, wr->flush_level) &&
-             wr->flush_len <= QHCA_MAX_MSG)) &&
-           (!wr->executed || (rules & QHCA_RULE_MEMOP)) &&
-           (!vhca_qp_is(qp, QHCA_DATAGRAM) ||
-            wr->ud.av.sgid_index < QHCA_MAX_GID);
+             wr->flush_len <= VHCA_MAX_MSG)) &&
+           (!wr->executed || (rules & VHCA_WR_MEMOP)) &&
+           (!vhca_qp_is(qp, VHCA_DATAGRAM) ||
+            wr->ud.av.sgid_index < VHCA_MAX_GID);
 }
 
 static void walk_inline(struct vhca_snap *s, const struct vhca_qp *qp,
                         struct vhca_swr *wr)
 {
-    uint32_t room = vhca_swr_is(wr, QHCA_RULE_8_BYTES) ? 8 : qp->max_inline;
+    uint32_t room = vhca_swr_is(wr, VHCA_WR_8_BYTES) ? 8 : qp->max_inline;
 
-    if (vhca_snap_check(s, vhca_swr_is(wr, QHCA_RULE_INLINE) && !wr->num_seg &&
+    if (vhca_snap_check(s, vhca_swr_is(wr, VHCA_WR_INLINE) && !wr->num_seg &&
                            wr->length <= room, "inline data")) {
         vhca_snap_raw(s, "inline data", wr->inline_data, wr->length);
     }
@@ -110,7 +110,7 @@ static void walk_data(struct vhca_snap *s, const struct vhca_qp *qp,
     if (!vhca_snap_check(s, rules_ok(qp, wr), "opcode of a WR")) {
         return;
     }
-    if (vhca_swr_is(wr, QHCA_RULE_MEMOP)) {
+    if (vhca_swr_is(wr, VHCA_WR_MEMOP)) {
         vhca_snap_fields(s, memop_fields, &wr->memop);
     } else if (wr->flags & QHCA_WQE_INLINE) {
         walk_inline(s, qp, wr);
@@ -131,12 +131,12 @@ static void walk_swr(struct vhca_snap *s, const struct vhca_qp *qp,
     }
     if (!s->bad && wr->num_psn) {
         vhca_snap_check(s, (qp->mtu ||
-                            vhca_qp_is(qp, QHCA_DATAGRAM | QHCA_RAW)) &&
+                            vhca_qp_is(qp, VHCA_DATAGRAM | VHCA_RAW)) &&
                            wr->num_psn == vhca_swr_packets(qp, wr),
                         "packets of a WR");
     }
     vhca_snap_check(s, wr->num_psn || wr->fail ||
-                       vhca_swr_is(wr, QHCA_RULE_MEMOP), "packets of a WR");
+                       vhca_swr_is(wr, VHCA_WR_MEMOP), "packets of a WR");
 }
 
 /* ---- relations between them ---- */
@@ -174,7 +174,7 @@ static uint32_t count_reads(struct vhca_qp *qp)
         if (i - qp->sq.ci > r->snd_wqe - qp->sq.ci) {
             break;
         }
-        if (vhca_swr_is(wr, QHCA_RULE_READ)) {
+        if (vhca_swr_is(wr, VHCA_WR_READ)) {
             n += i == r->snd_wqe ? before(wr, r->snd_psn) : wr->num_psn;
             n -= i == qp->sq.ci ? before(wr, r->una_psn) : 0;
         }
@@ -244,7 +244,7 @@ static bool rd_atomic_ok(struct vhca_qp *qp)
     unsigned n = 0;
 
     for (uint32_t i = qp->sq.ci; i != qp->sq.next; i++) {
-        n += vhca_swr_is(vhca_swr_at(qp, i), QHCA_RULE_RD_ATOMIC);
+        n += vhca_swr_is(vhca_swr_at(qp, i), VHCA_WR_RD_ATOMIC);
     }
     return qp->req.rd_atomic <= n;
 }
@@ -276,7 +276,7 @@ static bool queue_ok(const struct vhca_qp *qp)
     const struct vhca_wq *sq = &qp->sq;
     uint32_t posted = sq->pi - sq->ci, started = sq->next - sq->ci;
 
-    if (started > QHCA_INFLIGHT || started > posted ||
+    if (started > VHCA_INFLIGHT || started > posted ||
         (started && !qp->req.swr) || (posted && !sq->present)) {
         return false;
     }
@@ -294,7 +294,7 @@ void vhca_requester_walk(struct vhca_snap *s, struct vhca_qp *qp)
 
     vhca_snap_fields(s, req_fields, r);
     if (s->load && has_swr && !s->bad) {
-        r->swr = calloc(QHCA_INFLIGHT, sizeof(*r->swr));
+        r->swr = calloc(VHCA_INFLIGHT, sizeof(*r->swr));
         if (!r->swr) {
             vhca_snap_refuse(s, "swr", "cannot be allocated");
         }
@@ -321,7 +321,7 @@ bool vhca_requester_timer_ok(const struct vhca_qp *qp)
         return !(r->rnr_wait || r->page_wait) || !is_sending(qp);
     }
     return is_sending(qp) &&
-           (r->page_wait || (vhca_qp_is(qp, QHCA_RELIABLE) &&
+           (r->page_wait || (vhca_qp_is(qp, VHCA_RELIABLE) &&
                              (r->rnr_wait || r->una_psn != r->max_psn)));
 }
 

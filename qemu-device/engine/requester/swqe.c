@@ -8,22 +8,22 @@
 
 /* ---- opcodes: a row each, for everything that asks what an opcode is ---- */
 
-#define KIND_SEND   (QHCA_RULE_INLINE | QHCA_RULE_TAKES_WR)
-#define KIND_WRITE  QHCA_RULE_INLINE
-#define FETCHES     (QHCA_RULE_RD_ATOMIC | QHCA_RULE_HAS_RESULT)
-#define KIND_READ   (FETCHES | QHCA_RULE_READ)
-#define KIND_CAS    (FETCHES | QHCA_RULE_8_BYTES | QHCA_RULE_ATOMIC | \
-                     QHCA_RULE_BARE)
+#define KIND_SEND   (VHCA_WR_INLINE | VHCA_WR_TAKES_WR)
+#define KIND_WRITE  VHCA_WR_INLINE
+#define FETCHES     (VHCA_WR_RD_ATOMIC | VHCA_WR_HAS_RESULT)
+#define KIND_READ   (FETCHES | VHCA_WR_READ)
+#define KIND_CAS    (FETCHES | VHCA_WR_8_BYTES | VHCA_WR_ATOMIC | \
+                     VHCA_WR_BARE)
 #define KIND_ADD    KIND_CAS
-#define KIND_FLUSH  (QHCA_RULE_RD_ATOMIC | QHCA_RULE_NO_DATA | QHCA_RULE_BARE)
-#define KIND_STORE  (QHCA_RULE_INLINE | QHCA_RULE_8_BYTES | QHCA_RULE_RD_ATOMIC)
-#define KIND_BIND   (QHCA_RULE_NO_DATA | QHCA_RULE_MEMOP)
+#define KIND_FLUSH  (VHCA_WR_RD_ATOMIC | VHCA_WR_NO_DATA | VHCA_WR_BARE)
+#define KIND_STORE  (VHCA_WR_INLINE | VHCA_WR_8_BYTES | VHCA_WR_RD_ATOMIC)
+#define KIND_BIND   (VHCA_WR_NO_DATA | VHCA_WR_MEMOP)
 #define KIND_INV    KIND_BIND
-#define KIND_REG    (KIND_BIND | QHCA_RULE_KERNEL)
+#define KIND_REG    (KIND_BIND | VHCA_WR_KERNEL)
 
 #define WORD_NONE   0
-#define WORD_IMM    QHCA_RULE_TAKES_WR
-#define WORD_KEY    QHCA_RULE_KEY
+#define WORD_IMM    VHCA_WR_TAKES_WR
+#define WORD_KEY    VHCA_WR_KEY
 
 /* Packets by place: middle, first, last, only. */
 #define SEND(last)  { RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST##last, \
@@ -46,7 +46,7 @@ const struct vhca_wr_info vhca_wr_infos[256] = {
 static bool opcode_ok(const struct vhca_qp *qp, const struct vhca_wr_info *info)
 {
     return (info->types & 1u << qp->type) &&
-           (!(info->rules & QHCA_RULE_KERNEL) || qp->user.reserved);
+           (!(info->rules & VHCA_WR_KERNEL) || qp->user.reserved);
 }
 
 static enum vhca_wqe_result bad_wqe(struct qhca_engine *e, struct vhca_qp *qp,
@@ -58,7 +58,7 @@ static enum vhca_wqe_result bad_wqe(struct qhca_engine *e, struct vhca_qp *qp,
     wr->fail = status;
     wr->length = 0;             /* @wr still has that of an earlier WR */
     wr->num_seg = 0;
-    return QHCA_WQE_BAD;
+    return VHCA_WQE_BAD;
 }
 
 static void parse_send_header(const struct qhca_sq_wqe *w, struct vhca_swr *wr)
@@ -90,7 +90,7 @@ static void parse_send_header(const struct qhca_sq_wqe *w, struct vhca_swr *wr)
 static bool address_ok(const struct qhca_engine *e, const struct vhca_qp *qp,
                        const struct qhca_av *av)
 {
-    return av->port == 1 && av->sgid_index < QHCA_MAX_GID &&
+    return av->port == 1 && av->sgid_index < VHCA_MAX_GID &&
            le32toh(av->pdn) == qp->pd->number &&
            (!e->port->gid[av->sgid_index].valid ||
             vhca_gid_allowed(e, qp->uar, av->sgid_index));
@@ -107,10 +107,10 @@ static enum vhca_wqe_result fetch_flush(struct qhca_engine *e,
     if (!vhca_flush_kind_ok(wr->flush_type, wr->flush_level)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad kind of FLUSH");
     }
-    if (wr->flush_len > QHCA_MAX_MSG) {
+    if (wr->flush_len > VHCA_MAX_MSG) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_LEN_ERR, "a bad length");
     }
-    return QHCA_WQE_OK;
+    return VHCA_WQE_OK;
 }
 
 static void fetch_memop(const struct qhca_sq_wqe *w, struct vhca_swr *wr)
@@ -156,7 +156,7 @@ static enum vhca_wqe_result fetch_no_data(struct qhca_engine *e,
         return fetch_flush(e, qp, w, wr);
     }
     fetch_memop(w, wr);
-    return QHCA_WQE_OK;
+    return VHCA_WQE_OK;
 }
 
 enum vhca_wqe_result vhca_wqe_fetch_send(struct qhca_engine *e,
@@ -168,7 +168,7 @@ enum vhca_wqe_result vhca_wqe_fetch_send(struct qhca_engine *e,
 
     if (!vhca_mem_read(e, &qp->sq.mem, vhca_wq_offset(&qp->sq, index), raw,
                        1u << qp->sq.log_stride)) {
-        return QHCA_WQE_UNREADABLE;
+        return VHCA_WQE_UNREADABLE;
     }
     memcpy(&w, raw, sizeof(w));
     parse_send_header(&w, wr);
@@ -179,7 +179,7 @@ enum vhca_wqe_result vhca_wqe_fetch_send(struct qhca_engine *e,
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad opcode");
     }
 
-    if (vhca_qp_is(qp, QHCA_DATAGRAM) && !address_ok(e, qp, &wr->ud.av)) {
+    if (vhca_qp_is(qp, VHCA_DATAGRAM) && !address_ok(e, qp, &wr->ud.av)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad address");
     }
 
@@ -187,18 +187,18 @@ enum vhca_wqe_result vhca_wqe_fetch_send(struct qhca_engine *e,
     unsigned count = le16toh(w.count);
     uint64_t length = count;
 
-    if ((rules & QHCA_RULE_RD_ATOMIC) && !qp->attr.max_rd_atomic) {
+    if ((rules & VHCA_WR_RD_ATOMIC) && !qp->attr.max_rd_atomic) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR,
                        "an opcode that needs max_rd_atomic");
     }
-    if (rules & QHCA_RULE_NO_DATA) {
+    if (rules & VHCA_WR_NO_DATA) {
         return fetch_no_data(e, qp, &w, wr);
     }
     if (w.flags & QHCA_WQE_INLINE) {
         /* Every stride has room for the 8 bytes of an ATOMIC WRITE. */
-        uint32_t room = rules & QHCA_RULE_8_BYTES ? 8 : qp->max_inline;
+        uint32_t room = rules & VHCA_WR_8_BYTES ? 8 : qp->max_inline;
 
-        if (!(rules & QHCA_RULE_INLINE) || count > room) {
+        if (!(rules & VHCA_WR_INLINE) || count > room) {
             return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "bad inline data");
         }
         memcpy(wr->inline_data, raw + sizeof(w), count);
@@ -210,11 +210,11 @@ enum vhca_wqe_result vhca_wqe_fetch_send(struct qhca_engine *e,
         length = vhca_segs_parse(wr->seg, raw + sizeof(w), count);
         wr->num_seg = (uint16_t)count;
     }
-    if (length > QHCA_MAX_MSG || ((rules & QHCA_RULE_8_BYTES) && length != 8)) {
+    if (length > VHCA_MAX_MSG || ((rules & VHCA_WR_8_BYTES) && length != 8)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_LEN_ERR, "a bad length");
     }
     wr->length = (uint32_t)length;
-    return QHCA_WQE_OK;
+    return VHCA_WQE_OK;
 }
 
 enum vhca_mem_result vhca_swr_gather(struct qhca_engine *e, struct vhca_qp *qp,
@@ -223,7 +223,7 @@ enum vhca_mem_result vhca_swr_gather(struct qhca_engine *e, struct vhca_qp *qp,
 {
     if (wr->flags & QHCA_WQE_INLINE) {
         memcpy(dst, wr->inline_data + off, len);
-        return QHCA_MEM_OK;
+        return VHCA_MEM_OK;
     }
     return vhca_segs_read(e, &qp->user, wr->seg, wr->num_seg, off, dst, len);
 }

@@ -13,7 +13,7 @@
 /* Return the place with what has been read early for the QP, or NULL. */
 static struct vhca_fault_early *find(const struct qhca_engine *e, uint32_t qpn)
 {
-    for (unsigned i = 0; i < QHCA_FAULT_EARLY; i++) {
+    for (unsigned i = 0; i < VHCA_FAULT_EARLY; i++) {
         struct vhca_fault_early *g = &e->faults->early[i];
 
         if (g->num && g->qpn == qpn) {
@@ -48,14 +48,14 @@ static bool draw_piece(struct vhca_fault_rule *rule,
 {
     uint32_t grain = (uint32_t)rule->grain;
     uint32_t from = (uint32_t)vhca_fault_draw(rule, r->length);
-    uint32_t max = MIN_OF(r->length - from, QHCA_EARLY_BYTES);
+    uint32_t max = MIN_OF(r->length - from, VHCA_EARLY_BYTES);
     uint32_t to = from + 1 + (uint32_t)vhca_fault_draw(rule, max);
     uint32_t before = (uint32_t)((at + from) % grain);
     uint32_t after = (grain - (uint32_t)((at + to) % grain)) % grain;
 
     *off = from - MIN_OF(from, before);
     *len = to - *off + MIN_OF(r->length - to, after);
-    return *len <= QHCA_EARLY_BYTES;
+    return *len <= VHCA_EARLY_BYTES;
 }
 
 /* Read a piece of the response, somewhere. */
@@ -71,7 +71,7 @@ static void read_piece(struct qhca_engine *e, const struct vhca_mr *mr,
     if (vhca_mr_run(e, mr, r->va, &run, false, &at) &&
         draw_piece(e->faults->disorder, r, at, &off, &len) &&
         vhca_mr_read(e, mr, r->va + off, g->bytes[g->num], len) ==
-        QHCA_MEM_OK) {
+        VHCA_MEM_OK) {
         g->off[g->num] = off;
         g->len[g->num++] = len;
     }
@@ -93,7 +93,7 @@ static void read_pieces(struct qhca_engine *e, struct vhca_qp *qp,
         return;
     }
     for (unsigned n = 1 + (unsigned)vhca_fault_draw(e->faults->disorder,
-                                                    QHCA_EARLY_PIECES);
+                                                    VHCA_EARLY_PIECES);
          n > 0; n--) {
         read_piece(e, mr, r, g);
     }
@@ -102,11 +102,11 @@ static void read_pieces(struct qhca_engine *e, struct vhca_qp *qp,
 /* Return a place that nobody waits for, or NULL. */
 static struct vhca_fault_early *take_place(struct qhca_engine *e)
 {
-    for (unsigned i = 0; i < QHCA_FAULT_EARLY; i++) {
+    for (unsigned i = 0; i < VHCA_FAULT_EARLY; i++) {
         unsigned *next = &e->faults->next_early;
         struct vhca_fault_early *g = &e->faults->early[*next];
 
-        *next = (*next + 1) % QHCA_FAULT_EARLY;
+        *next = (*next + 1) % VHCA_FAULT_EARLY;
         if (!g->timer.pos) {
             return g;
         }
@@ -162,7 +162,7 @@ void vhca_gather_use(const struct qhca_engine *e, const struct vhca_qp *qp,
 
 void vhca_gather_drop(struct qhca_engine *e)
 {
-    for (unsigned i = 0; e->faults->early && i < QHCA_FAULT_EARLY; i++) {
+    for (unsigned i = 0; e->faults->early && i < VHCA_FAULT_EARLY; i++) {
         struct vhca_fault_early *g = &e->faults->early[i];
 
         g->num = 0;

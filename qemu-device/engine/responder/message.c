@@ -9,39 +9,39 @@
     { AETH_NAK_INV_REQ, QHCA_EVENT_QP_##event, QHCA_WC_REM_INV_REQ_ERR, name }
 
 const struct vhca_refusal vhca_refusals[] = {
-    [QHCA_RX_NO_WR] = { .name = "no receive WR" },
-    [QHCA_RX_BAD_WR] = {
+    [VHCA_RX_NO_WR] = { .name = "no receive WR" },
+    [VHCA_RX_BAD_WR] = {
         AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_LOC_QP_OP_ERR,
         "receive WQE breaks a rule"
     },
-    [QHCA_RX_PAGE] = { .name = "absent page" },
-    [QHCA_RX_LOST_WR] = {
+    [VHCA_RX_PAGE] = { .name = "absent page" },
+    [VHCA_RX_LOST_WR] = {
         AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_FATAL_ERR,
         "receive queue cannot be read"
     },
-    [QHCA_RX_BUFFER] = {
+    [VHCA_RX_BUFFER] = {
         AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_LOC_PROT_ERR,
         "receive buffer"
     },
-    [QHCA_RX_MEMORY] = {
+    [VHCA_RX_MEMORY] = {
         AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_LOC_ACCESS_ERR,
         "memory behind the R_Key"
     },
-    [QHCA_RX_SEQUENCE] = BAD_REQUEST(REQ_ERR, "opcode sequence"),
-    [QHCA_RX_DISABLED] = BAD_REQUEST(REQ_ERR, "operation not enabled"),
-    [QHCA_RX_XRCETH] = BAD_REQUEST(ACCESS_ERR, "XRCETH"),
-    [QHCA_RX_RESOURCES] = BAD_REQUEST(ACCESS_ERR, "responder resources"),
-    [QHCA_RX_ALIGNMENT] = BAD_REQUEST(ACCESS_ERR, "alignment"),
-    [QHCA_RX_FLUSH] = BAD_REQUEST(ACCESS_ERR, "kind of FLUSH"),
-    [QHCA_RX_LENGTH] = {
+    [VHCA_RX_SEQUENCE] = BAD_REQUEST(REQ_ERR, "opcode sequence"),
+    [VHCA_RX_DISABLED] = BAD_REQUEST(REQ_ERR, "operation not enabled"),
+    [VHCA_RX_XRCETH] = BAD_REQUEST(ACCESS_ERR, "XRCETH"),
+    [VHCA_RX_RESOURCES] = BAD_REQUEST(ACCESS_ERR, "responder resources"),
+    [VHCA_RX_ALIGNMENT] = BAD_REQUEST(ACCESS_ERR, "alignment"),
+    [VHCA_RX_FLUSH] = BAD_REQUEST(ACCESS_ERR, "kind of FLUSH"),
+    [VHCA_RX_LENGTH] = {
         AETH_NAK_INV_REQ, QHCA_EVENT_QP_ACCESS_ERR, QHCA_WC_LOC_LEN_ERR,
         "length"
     },
-    [QHCA_RX_ACCESS] = {
+    [VHCA_RX_ACCESS] = {
         AETH_NAK_ACCESS, QHCA_EVENT_QP_ACCESS_ERR, QHCA_WC_LOC_ACCESS_ERR,
         "R_Key"
     },
-    [QHCA_RX_KEY] = {
+    [VHCA_RX_KEY] = {
         0, 0, QHCA_WC_REM_INV_REQ_ERR, "key to invalidate"
     },
 };
@@ -49,7 +49,7 @@ const struct vhca_refusal vhca_refusals[] = {
 void vhca_rx_trace(struct qhca_engine *e, const struct vhca_qp *qp,
                    const struct roce_packet *p, enum vhca_rx_result result)
 {
-    if (result >= QHCA_RX_NO_WR) {
+    if (result >= VHCA_RX_NO_WR) {
         vhca_trace_refuse(e, qp->qpn, vhca_refusals[result].name, p->psn);
     }
 }
@@ -57,10 +57,10 @@ void vhca_rx_trace(struct qhca_engine *e, const struct vhca_qp *qp,
 enum vhca_rx_result vhca_rx_memory(enum vhca_mem_result result)
 {
     static const uint8_t map[] = {
-        [QHCA_MEM_OK] = QHCA_RX_DONE,
-        [QHCA_MEM_DENIED] = QHCA_RX_ACCESS,
-        [QHCA_MEM_DMA] = QHCA_RX_MEMORY,
-        [QHCA_MEM_FAULT] = QHCA_RX_PAGE,
+        [VHCA_MEM_OK] = VHCA_RX_DONE,
+        [VHCA_MEM_DENIED] = VHCA_RX_ACCESS,
+        [VHCA_MEM_DMA] = VHCA_RX_MEMORY,
+        [VHCA_MEM_FAULT] = VHCA_RX_PAGE,
     };
 
     return map[result];
@@ -69,10 +69,10 @@ enum vhca_rx_result vhca_rx_memory(enum vhca_mem_result result)
 enum vhca_rx_result vhca_rx_take(struct qhca_engine *e, struct vhca_qp *qp)
 {
     static const uint8_t map[] = {
-        [QHCA_WQE_OK] = QHCA_RX_DONE,
-        [QHCA_WQE_NONE] = QHCA_RX_NO_WR,
-        [QHCA_WQE_BAD] = QHCA_RX_BAD_WR,
-        [QHCA_WQE_UNREADABLE] = QHCA_RX_LOST_WR,
+        [VHCA_WQE_OK] = VHCA_RX_DONE,
+        [VHCA_WQE_NONE] = VHCA_RX_NO_WR,
+        [VHCA_WQE_BAD] = VHCA_RX_BAD_WR,
+        [VHCA_WQE_UNREADABLE] = VHCA_RX_LOST_WR,
     };
 
     return map[vhca_recv_take(e, qp)];
@@ -132,7 +132,7 @@ void vhca_comm_established(struct qhca_engine *e, struct vhca_qp *qp)
 static enum vhca_rx_result unless_many(const struct roce_packet *p,
                                        enum vhca_rx_result why)
 {
-    return p->num_psn > 1 ? QHCA_RX_FIRST : why;
+    return p->num_psn > 1 ? VHCA_RX_FIRST : why;
 }
 
 /* ---- SEND ---- */
@@ -146,7 +146,7 @@ static bool send_length_ok(const struct vhca_qp *qp,
     /* The segments may hold more than the longest message. */
     return vhca_payload_ok(qp, p) &&
            s->offset + p->payload_len <= MIN_OF(s->rwr.length,
-                                                (uint64_t)QHCA_MAX_MSG);
+                                                (uint64_t)VHCA_MAX_MSG);
 }
 
 enum vhca_rx_result vhca_rx_send(struct qhca_engine *e, struct vhca_qp *qp,
@@ -156,24 +156,24 @@ enum vhca_rx_result vhca_rx_send(struct qhca_engine *e, struct vhca_qp *qp,
     const struct vhca_rwr *rwr = &qp->rsp.rwr;
     enum vhca_mem_result scattered;
 
-    if (result != QHCA_RX_DONE) {
+    if (result != VHCA_RX_DONE) {
         return result;
     }
     if (!vhca_same_mtu(qp, p) || !send_length_ok(qp, p)) {
-        return unless_many(p, QHCA_RX_LENGTH);
+        return unless_many(p, VHCA_RX_LENGTH);
     }
     scattered = vhca_scatter(e, qp->qpn, vhca_recv_user(qp), rwr->seg,
                              rwr->num_seg, qp->rsp.offset, p);
-    if (scattered != QHCA_MEM_OK) {
-        return unless_many(p, scattered == QHCA_MEM_FAULT ? QHCA_RX_PAGE :
-                                                            QHCA_RX_BUFFER);
+    if (scattered != VHCA_MEM_OK) {
+        return unless_many(p, scattered == VHCA_MEM_FAULT ? VHCA_RX_PAGE :
+                                                            VHCA_RX_BUFFER);
     }
     /* Invalidate after the data has arrived, before the completion (B-070). */
     if ((roce_opcode(p->opcode)->flags & OPF_IETH) &&
         !vhca_mr_invalidate(e, &qp->user, p->inv_key, true)) {
-        return QHCA_RX_KEY;
+        return VHCA_RX_KEY;
     }
-    return QHCA_RX_DONE;
+    return VHCA_RX_DONE;
 }
 
 /* ---- WRITE ---- */
@@ -186,7 +186,7 @@ static bool write_length_ok(const struct vhca_qp *qp,
     uint64_t total = s->offset + p->payload_len;
     bool last = roce_opcode(p->opcode)->flags & OPF_LAST;
 
-    return vhca_payload_ok(qp, p) && s->dma_len <= QHCA_MAX_MSG &&
+    return vhca_payload_ok(qp, p) && s->dma_len <= VHCA_MAX_MSG &&
            (last ? total == s->dma_len : total < s->dma_len);
 }
 
@@ -206,15 +206,15 @@ static enum vhca_mem_result write_payload(struct qhca_engine *e,
     struct vhca_piece at;
 
     if (!p->payload_len) {
-        return QHCA_MEM_OK;
+        return VHCA_MEM_OK;
     }
     mr = vhca_mr_find(e, &qp->user, s->rkey, va, len, QHCA_ACCESS_REMOTE_WRITE);
-    result = mr ? QHCA_MEM_OK : QHCA_MEM_DENIED;
-    for (size_t i = 0, n = 0; n < p->payload_len && result == QHCA_MEM_OK;
+    result = mr ? VHCA_MEM_OK : VHCA_MEM_DENIED;
+    for (size_t i = 0, n = 0; n < p->payload_len && result == VHCA_MEM_OK;
          i++, n += at.len) {
         at = roce_piece(p, i, n);
         result = vhca_mr_write(e, qp->qpn, mr, va + n, at.base, at.len);
-        if (result == QHCA_MEM_FAULT) {
+        if (result == VHCA_MEM_FAULT) {
             vhca_miss_extend(e, s->dma_len - s->offset - n - at.len);
         }
     }
@@ -226,13 +226,13 @@ enum vhca_rx_result vhca_rx_write(struct qhca_engine *e, struct vhca_qp *qp,
 {
     struct vhca_responder *s = &qp->rsp;
     uint16_t flags = roce_opcode(p->opcode)->flags;
-    enum vhca_rx_result result = QHCA_RX_DONE;
+    enum vhca_rx_result result = VHCA_RX_DONE;
 
     /* The packet that takes a receive WR goes alone, see build_data(). */
     if (flags & OPF_IMM) {
-        result = p->num_psn > 1 ? QHCA_RX_FIRST : vhca_rx_take(e, qp);
+        result = p->num_psn > 1 ? VHCA_RX_FIRST : vhca_rx_take(e, qp);
     }
-    if (result != QHCA_RX_DONE) {
+    if (result != VHCA_RX_DONE) {
         return result;
     }
     if (flags & OPF_FIRST) {
@@ -241,10 +241,10 @@ enum vhca_rx_result vhca_rx_write(struct qhca_engine *e, struct vhca_qp *qp,
         s->dma_len = p->dma_len;
     }
     if (!vhca_same_mtu(qp, p) || !write_length_ok(qp, p)) {
-        return unless_many(p, QHCA_RX_LENGTH);
+        return unless_many(p, VHCA_RX_LENGTH);
     }
     result = vhca_rx_memory(write_payload(e, qp, p));
-    return result == QHCA_RX_DONE ? result : unless_many(p, result);
+    return result == VHCA_RX_DONE ? result : unless_many(p, result);
 }
 
 /* ---- the end of a packet, and of a message ---- */

@@ -17,7 +17,7 @@ static uint32_t executed(const struct vhca_qp *qp)
 static uint32_t packets_left(const struct vhca_qp *qp,
                              const struct vhca_response *r)
 {
-    return r->kind == QHCA_RESP_READ ?
+    return r->kind == VHCA_RESP_READ ?
            vhca_packets_of(r->length - r->done, qp->mtu) : 1;
 }
 
@@ -25,7 +25,7 @@ static uint32_t packets_left(const struct vhca_qp *qp,
 static uint32_t last_psn(const struct vhca_qp *qp,
                          const struct vhca_response *r)
 {
-    return r->kind == QHCA_RESP_ACK ? r->psn :
+    return r->kind == VHCA_RESP_ACK ? r->psn :
            psn_add(r->psn, packets_left(qp, r) - 1);
 }
 
@@ -34,7 +34,7 @@ static struct vhca_response *waiting_nak(struct vhca_qp *qp)
 {
     struct vhca_response *last = vhca_response_at(&qp->rsp, qp->rsp.q_tail - 1);
 
-    return vhca_response_queued(qp) && last->kind == QHCA_RESP_ACK &&
+    return vhca_response_queued(qp) && last->kind == VHCA_RESP_ACK &&
            last->syndrome != AETH_ACK ? last : NULL;
 }
 
@@ -84,7 +84,7 @@ static void put_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
 {
     struct vhca_responder *s = &qp->rsp;
     struct vhca_response *before, r = {
-        .kind = QHCA_RESP_ACK,
+        .kind = VHCA_RESP_ACK,
         .syndrome = syndrome,
         .psn = psn,
         .msn = s->msn,
@@ -95,11 +95,11 @@ static void put_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
            psn_diff(vhca_response_at(s, i - 1)->psn, psn) > 0) {
         i--;
     }
-    if (i != s->q_tail && vhca_response_at(s, i)->kind == QHCA_RESP_ACK) {
+    if (i != s->q_tail && vhca_response_at(s, i)->kind == VHCA_RESP_ACK) {
         return;
     }
     before = i == s->q_head ? NULL : vhca_response_at(s, i - 1);
-    if (before && before->kind == QHCA_RESP_ACK) {
+    if (before && before->kind == VHCA_RESP_ACK) {
         r.length = psn == before->psn ? before->length : 0;
         *before = r;
     } else if (i == s->q_tail || vhca_response_room(qp)) {
@@ -172,7 +172,7 @@ bool vhca_response_wait(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
     struct vhca_responder *s = &qp->rsp;
     unsigned n = qp->fault[QHCA_PAGE_RESPONSE].repeats + 1;
     struct vhca_response nak = {
-        .kind = QHCA_RESP_ACK, .syndrome = vhca_page_rnr(n), .psn = psn,
+        .kind = VHCA_RESP_ACK, .syndrome = vhca_page_rnr(n), .psn = psn,
         .msn = s->msn,
     };
 
@@ -231,7 +231,7 @@ void vhca_response_repeat(struct vhca_qp *qp, struct vhca_response *r)
         struct vhca_response *queued = vhca_response_at(s, i);
         uint32_t end = last_psn(qp, queued);
 
-        if (queued->kind == QHCA_RESP_ACK || psn_diff(queued->psn, last) > 0) {
+        if (queued->kind == VHCA_RESP_ACK || psn_diff(queued->psn, last) > 0) {
             break;
         }
         if (psn_diff(queued->psn, r->psn) <= 0) {

@@ -16,9 +16,9 @@ static enum vhca_rx_result admit(struct qhca_engine *e,
 {
     vhca_order_finish(e, qp->qpn);
     if (qp->rsp.rd_pending >= qp->attr.max_dest_rd_atomic) {
-        return QHCA_RX_RESOURCES;
+        return VHCA_RX_RESOURCES;
     }
-    return vhca_payload_ok(qp, p) ? QHCA_RX_DONE : QHCA_RX_LENGTH;
+    return vhca_payload_ok(qp, p) ? VHCA_RX_DONE : VHCA_RX_LENGTH;
 }
 
 /*
@@ -34,7 +34,7 @@ static enum vhca_rx_result answer(struct vhca_qp *qp,
     struct vhca_responder *s = &qp->rsp;
 
     if (!vhca_response_room(qp)) {
-        return QHCA_RX_REPEAT;
+        return VHCA_RX_REPEAT;
     }
     s->msn = psn_add(s->msn, 1);
     r->psn = p->psn;
@@ -47,14 +47,14 @@ static enum vhca_rx_result answer(struct vhca_qp *qp,
     s->res[s->res_last] = *res;
     s->rd_pending++;
     s->epsn = psn_add(s->epsn, res->num_psn);
-    return QHCA_RX_ANSWERED;
+    return VHCA_RX_ANSWERED;
 }
 
 void vhca_responder_limit(struct vhca_qp *qp, unsigned before)
 {
     struct vhca_responder *s = &qp->rsp;
     unsigned n = MIN_OF(before, qp->attr.max_dest_rd_atomic);
-    struct vhca_rd_resource old[QHCA_MAX_RD_ATOMIC];
+    struct vhca_rd_resource old[VHCA_MAX_RD_ATOMIC];
 
     memcpy(old, s->res, sizeof(old));
     memset(s->res, 0, sizeof(s->res));
@@ -72,20 +72,20 @@ enum vhca_rx_result vhca_rx_read(struct qhca_engine *e, struct vhca_qp *qp,
         .num_psn = vhca_packets_of(p->dma_len, qp->mtu), .srqn = p->srqn,
     };
     struct vhca_response r = {
-        .kind = QHCA_RESP_READ, .va = p->va, .rkey = p->rkey,
+        .kind = VHCA_RESP_READ, .va = p->va, .rkey = p->rkey,
         .length = p->dma_len, .srqn = p->srqn,
     };
     enum vhca_rx_result result = admit(e, qp, p);
 
-    if (result != QHCA_RX_DONE) {
+    if (result != VHCA_RX_DONE) {
         return result;
     }
-    if (p->dma_len > QHCA_MAX_MSG) {
-        return QHCA_RX_LENGTH;
+    if (p->dma_len > VHCA_MAX_MSG) {
+        return VHCA_RX_LENGTH;
     }
     if (p->dma_len && !vhca_mr_check(e, &qp->user, p->rkey, p->va, p->dma_len,
                                      QHCA_ACCESS_REMOTE_READ)) {
-        return QHCA_RX_ACCESS;
+        return VHCA_RX_ACCESS;
     }
     return answer(qp, p, &r, &res);
 }
@@ -96,13 +96,13 @@ static enum vhca_rx_result take_word(struct qhca_engine *e, struct vhca_qp *qp,
                                      uint16_t access, struct vhca_mr **mr)
 {
     if (p->va & 7) {
-        return QHCA_RX_ALIGNMENT;
+        return VHCA_RX_ALIGNMENT;
     }
     *mr = vhca_mr_check(e, &qp->user, p->rkey, p->va, 8, access);
     if (!*mr) {
-        return QHCA_RX_ACCESS;
+        return VHCA_RX_ACCESS;
     }
-    return vhca_response_room(qp) ? QHCA_RX_DONE : QHCA_RX_REPEAT;
+    return vhca_response_room(qp) ? VHCA_RX_DONE : VHCA_RX_REPEAT;
 }
 
 /*
@@ -118,14 +118,14 @@ static enum vhca_mem_result add_by_cas(struct qhca_engine *e,
     enum vhca_mem_result result;
     uint64_t found = 0;         /* a guess; the first attempt corrects it */
 
-    for (unsigned i = 0; i < QHCA_ADD_TRIES; i++) {
+    for (unsigned i = 0; i < VHCA_ADD_TRIES; i++) {
         result = vhca_mr_cas(e, mr, p->va, found, found + p->swap_add, orig);
-        if (result != QHCA_MEM_OK || *orig == found) {
+        if (result != VHCA_MEM_OK || *orig == found) {
             return result;
         }
         found = *orig;
     }
-    return QHCA_MEM_DMA;
+    return VHCA_MEM_DMA;
 }
 
 static enum vhca_mem_result execute_atomic(struct qhca_engine *e,
@@ -144,17 +144,17 @@ enum vhca_rx_result vhca_rx_atomic(struct qhca_engine *e, struct vhca_qp *qp,
                                    const struct roce_packet *p)
 {
     struct vhca_rd_resource res = { .num_psn = 1 };
-    struct vhca_response r = { .kind = QHCA_RESP_ATOMIC };
+    struct vhca_response r = { .kind = VHCA_RESP_ATOMIC };
     enum vhca_rx_result result = admit(e, qp, p);
     struct vhca_mr *mr;
 
-    if (result == QHCA_RX_DONE) {
+    if (result == VHCA_RX_DONE) {
         result = take_word(e, qp, p, QHCA_ACCESS_REMOTE_ATOMIC, &mr);
     }
-    if (result == QHCA_RX_DONE) {
+    if (result == VHCA_RX_DONE) {
         result = vhca_rx_memory(execute_atomic(e, mr, p, &res.orig));
     }
-    if (result != QHCA_RX_DONE) {
+    if (result != VHCA_RX_DONE) {
         return result;
     }
     r.orig = res.orig;
@@ -182,19 +182,19 @@ enum vhca_rx_result vhca_rx_flush(struct qhca_engine *e, struct vhca_qp *qp,
                                   const struct roce_packet *p)
 {
     struct vhca_rd_resource res = { .num_psn = 1 };
-    struct vhca_response r = { .kind = QHCA_RESP_READ };
+    struct vhca_response r = { .kind = VHCA_RESP_READ };
     enum vhca_rx_result result = admit(e, qp, p);
 
-    if (result != QHCA_RX_DONE) {
+    if (result != VHCA_RX_DONE) {
         return result;
     }
     if (!vhca_flush_kind_ok(p->flush_type, p->flush_level)) {
-        return QHCA_RX_FLUSH;
+        return VHCA_RX_FLUSH;
     }
-    if (p->flush_level == QHCA_FLUSH_RANGE && p->dma_len > QHCA_MAX_MSG) {
-        return QHCA_RX_LENGTH;
+    if (p->flush_level == QHCA_FLUSH_RANGE && p->dma_len > VHCA_MAX_MSG) {
+        return VHCA_RX_LENGTH;
     }
-    return may_flush(e, qp, p) ? answer(qp, p, &r, &res) : QHCA_RX_ACCESS;
+    return may_flush(e, qp, p) ? answer(qp, p, &r, &res) : VHCA_RX_ACCESS;
 }
 
 enum vhca_rx_result vhca_rx_atomic_write(struct qhca_engine *e,
@@ -202,18 +202,18 @@ enum vhca_rx_result vhca_rx_atomic_write(struct qhca_engine *e,
                                          const struct roce_packet *p)
 {
     struct vhca_rd_resource res = { .num_psn = 1 };
-    struct vhca_response r = { .kind = QHCA_RESP_READ };
+    struct vhca_response r = { .kind = VHCA_RESP_READ };
     enum vhca_rx_result result = admit(e, qp, p);
     struct vhca_mr *mr;
 
-    if (result == QHCA_RX_DONE && (p->payload_len != 8 || p->dma_len != 8)) {
-        result = QHCA_RX_LENGTH;
+    if (result == VHCA_RX_DONE && (p->payload_len != 8 || p->dma_len != 8)) {
+        result = VHCA_RX_LENGTH;
     }
-    if (result == QHCA_RX_DONE) {
+    if (result == VHCA_RX_DONE) {
         result = take_word(e, qp, p, QHCA_ACCESS_REMOTE_WRITE, &mr);
     }
-    if (result == QHCA_RX_DONE) {
+    if (result == VHCA_RX_DONE) {
         result = vhca_rx_memory(vhca_mr_store(e, mr, p->va, p->payload));
     }
-    return result == QHCA_RX_DONE ? answer(qp, p, &r, &res) : result;
+    return result == VHCA_RX_DONE ? answer(qp, p, &r, &res) : result;
 }

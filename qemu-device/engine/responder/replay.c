@@ -47,7 +47,7 @@ static void replay_read(struct vhca_qp *qp, const struct roce_packet *p)
 {
     const struct vhca_rd_resource *res = find_resource(qp, p->psn);
     struct vhca_response r = {
-        .kind = QHCA_RESP_READ, .replay = true, .psn = p->psn, .va = p->va,
+        .kind = VHCA_RESP_READ, .replay = true, .psn = p->psn, .va = p->va,
         .rkey = p->rkey, .length = p->dma_len, .msn = qp->rsp.msn,
         .srqn = p->srqn,
     };
@@ -72,7 +72,7 @@ static void replay_done(struct vhca_qp *qp, const struct roce_packet *p)
     uint8_t op = roce_opcode(p->opcode)->op;
     struct vhca_response r = {
         .kind = roce_opcode(p->opcode)->flags & OPF_ATOMICETH ?
-                QHCA_RESP_ATOMIC : QHCA_RESP_READ,
+                VHCA_RESP_ATOMIC : VHCA_RESP_READ,
         .replay = true, .psn = p->psn, .msn = qp->rsp.msn,
     };
 

@@ -56,7 +56,7 @@ static void absent_page(struct qhca_engine *e, struct vhca_qp *qp,
     qp->rsp.rwr.kept = qp->rsp.rwr.taken && qp->rsp.op != OP_SEND;
     vhca_qp_page_fault(e, qp, QHCA_PAGE_REQUEST, p->psn,
                        roce_opcode(p->opcode)->op == OP_SEND ?
-                       QHCA_RX_BUFFER : QHCA_RX_ACCESS);
+                       VHCA_RX_BUFFER : VHCA_RX_ACCESS);
     if (f->repeats) {
         vhca_response_ack(qp, vhca_page_rnr(f->repeats), p->psn);
     }
@@ -74,8 +74,8 @@ static void forget_waiting(struct qhca_engine *e, struct vhca_qp *qp,
     if (qp->rsp.rwr.kept) {
         vhca_recv_give_back(e, qp);
     }
-    if (qp->rsp.nak_sent && result != QHCA_RX_PAGE) {
-        qp->fault[QHCA_PAGE_REQUEST].at = QHCA_NO_PSN;
+    if (qp->rsp.nak_sent && result != VHCA_RX_PAGE) {
+        qp->fault[QHCA_PAGE_REQUEST].at = VHCA_NO_PSN;
     }
     qp->rsp.nak_sent = false;
 }
@@ -88,24 +88,24 @@ static void conclude(struct qhca_engine *e, struct vhca_qp *qp,
     vhca_rx_trace(e, qp, p, result);
     forget_waiting(e, qp, result);
     switch (result) {
-    case QHCA_RX_DONE:
+    case VHCA_RX_DONE:
         accept_packet(e, qp, p);
         break;
-    case QHCA_RX_ANSWERED:
+    case VHCA_RX_ANSWERED:
         break;
-    case QHCA_RX_REPEAT:
+    case VHCA_RX_REPEAT:
         /* There is room when the NAK has been sent. */
         vhca_response_missed(qp, psn_add(p->psn, 1));
         break;
-    case QHCA_RX_NO_WR:
+    case VHCA_RX_NO_WR:
         /* ePSN stays; whatever follows is dropped without a NAK (D-030). */
         qp->rsp.nak_sent = true;
         vhca_response_ack(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, p->psn);
         break;
-    case QHCA_RX_PAGE:
+    case VHCA_RX_PAGE:
         absent_page(e, qp, p);
         break;
-    case QHCA_RX_KEY:
+    case VHCA_RX_KEY:
         /*
          * A class J fault (IBTA 9.9.6.3): the message itself was fine, so there
          * is no NAK; the fault is reported to the owner of the key.
@@ -150,13 +150,13 @@ static enum vhca_rx_result execute(struct qhca_engine *e, struct vhca_qp *qp,
                                    const struct roce_packet *p)
 {
     if (!sequence_ok(qp, p)) {
-        return QHCA_RX_SEQUENCE;
+        return VHCA_RX_SEQUENCE;
     }
     if (!vhca_operation_enabled(qp, p)) {
-        return QHCA_RX_DISABLED;
+        return VHCA_RX_DISABLED;
     }
     if (!vhca_xrc_select(e, qp, p)) {
-        return QHCA_RX_XRCETH;
+        return VHCA_RX_XRCETH;
     }
     vhca_comm_established(e, qp);
     return rx[roce_opcode(p->opcode)->op](e, qp, p);
@@ -169,7 +169,7 @@ static uint32_t in_order(struct qhca_engine *e, struct vhca_qp *qp,
     enum vhca_rx_result result = execute(e, qp, p);
     struct roce_packet first;
 
-    if (result == QHCA_RX_FIRST) {
+    if (result == VHCA_RX_FIRST) {
         first = roce_first_of(p);
         p = &first;
         result = execute(e, qp, p);
@@ -207,9 +207,9 @@ bool vhca_responder_refuse(struct qhca_engine *e, struct vhca_qp *qp,
                            const struct roce_packet *p, uint8_t syndrome)
 {
     static const uint8_t why[] = {
-        [AETH_CODE(AETH_NAK_INV_REQ)] = QHCA_RX_SEQUENCE,
-        [AETH_CODE(AETH_NAK_ACCESS)] = QHCA_RX_ACCESS,
-        [AETH_CODE(AETH_NAK_OP)] = QHCA_RX_LOST_WR,
+        [AETH_CODE(AETH_NAK_INV_REQ)] = VHCA_RX_SEQUENCE,
+        [AETH_CODE(AETH_NAK_ACCESS)] = VHCA_RX_ACCESS,
+        [AETH_CODE(AETH_NAK_OP)] = VHCA_RX_LOST_WR,
     };
     struct vhca_responder *s = &qp->rsp;
 
@@ -220,7 +220,7 @@ bool vhca_responder_refuse(struct qhca_engine *e, struct vhca_qp *qp,
         s->nak_sent = false;
         vhca_response_missed(qp, psn_add(p->psn, 1));
     } else if (AETH_TYPE(syndrome) == AETH_RNR_NAK) {
-        conclude(e, qp, p, QHCA_RX_NO_WR);
+        conclude(e, qp, p, VHCA_RX_NO_WR);
     } else {
         conclude(e, qp, p, (enum vhca_rx_result)why[AETH_CODE(syndrome)]);
     }
@@ -236,7 +236,7 @@ void vhca_responder_resume(struct qhca_engine *e, struct vhca_qp *qp, bool deny)
     struct roce_packet p = { .psn = qp->rsp.epsn };
 
     if (qp->state == QHCA_QPS_ERR || qp->rsp.failing ||
-        f->at != qp->rsp.epsn || !vhca_qp_is(qp, QHCA_RELIABLE)) {
+        f->at != qp->rsp.epsn || !vhca_qp_is(qp, VHCA_RELIABLE)) {
         return;
     }
     if (deny) {

@@ -13,25 +13,25 @@
  * which each service does in its own way.
  */
 enum vhca_rx_result {
-    QHCA_RX_DONE = 0,
-    QHCA_RX_ANSWERED,           /* done; its response is queued */
-    QHCA_RX_REPEAT,             /* no room for the response: ask again */
-    QHCA_RX_FIRST,              /* execute the first of several packets alone */
-    QHCA_RX_NO_WR,              /* no receive WR */
-    QHCA_RX_BAD_WR,             /* the receive WQE breaks a rule */
-    QHCA_RX_LOST_WR,            /* the receive WQE cannot be read */
-    QHCA_RX_PAGE,               /* a page is absent */
-    QHCA_RX_BUFFER,             /* the buffers of the receive WR are bad */
-    QHCA_RX_MEMORY,             /* the memory behind the R_Key failed */
-    QHCA_RX_SEQUENCE,           /* this opcode cannot come now */
-    QHCA_RX_DISABLED,           /* the QP does not allow such operations */
-    QHCA_RX_XRCETH,             /* names no SRQ of the QP's domain */
-    QHCA_RX_RESOURCES,          /* more READs and atomics than agreed on */
-    QHCA_RX_ALIGNMENT,          /* the address is not aligned */
-    QHCA_RX_FLUSH,              /* there is no such FLUSH */
-    QHCA_RX_LENGTH,             /* lengths of packet, request, WR do not fit */
-    QHCA_RX_ACCESS,             /* the R_Key does not allow it */
-    QHCA_RX_KEY,                /* the key must not be invalidated */
+    VHCA_RX_DONE = 0,
+    VHCA_RX_ANSWERED,           /* done; its response is queued */
+    VHCA_RX_REPEAT,             /* no room for the response: ask again */
+    VHCA_RX_FIRST,              /* execute the first of several packets alone */
+    VHCA_RX_NO_WR,              /* no receive WR */
+    VHCA_RX_BAD_WR,             /* the receive WQE breaks a rule */
+    VHCA_RX_LOST_WR,            /* the receive WQE cannot be read */
+    VHCA_RX_PAGE,               /* a page is absent */
+    VHCA_RX_BUFFER,             /* the buffers of the receive WR are bad */
+    VHCA_RX_MEMORY,             /* the memory behind the R_Key failed */
+    VHCA_RX_SEQUENCE,           /* this opcode cannot come now */
+    VHCA_RX_DISABLED,           /* the QP does not allow such operations */
+    VHCA_RX_XRCETH,             /* names no SRQ of the QP's domain */
+    VHCA_RX_RESOURCES,          /* more READs and atomics than agreed on */
+    VHCA_RX_ALIGNMENT,          /* the address is not aligned */
+    VHCA_RX_FLUSH,              /* there is no such FLUSH */
+    VHCA_RX_LENGTH,             /* lengths of packet, request, WR do not fit */
+    VHCA_RX_ACCESS,             /* the R_Key does not allow it */
+    VHCA_RX_KEY,                /* the key must not be invalidated */
 };
 
 /*
@@ -106,7 +106,7 @@ enum vhca_rx_result vhca_rx_write(struct qhca_engine *e, struct vhca_qp *qp,
 static inline uint32_t vhca_rx_count(const struct roce_packet *p,
                                      enum vhca_rx_result result)
 {
-    return result == QHCA_RX_DONE || result == QHCA_RX_KEY ? p->num_psn : 1;
+    return result == VHCA_RX_DONE || result == VHCA_RX_KEY ? p->num_psn : 1;
 }
 /* Continue the message after @p is DONE, or end it and complete its WR. */
 void vhca_rx_advance(struct qhca_engine *e, struct vhca_qp *qp,
@@ -121,7 +121,7 @@ void vhca_rx_advance(struct qhca_engine *e, struct vhca_qp *qp,
 void vhca_responder_limit(struct vhca_qp *qp, unsigned before);
 
 /* Compare-and-swaps that a FETCH_ADD of a big-endian guest may take. */
-#define QHCA_ADD_TRIES      256u
+#define VHCA_ADD_TRIES      256u
 
 /* Each executes a new request of its kind and queues the response. */
 enum vhca_rx_result vhca_rx_read(struct qhca_engine *e, struct vhca_qp *qp,
@@ -168,7 +168,7 @@ void vhca_responder_duplicate(struct qhca_engine *e, struct vhca_qp *qp,
 static inline struct vhca_response *vhca_response_at(struct vhca_responder *s,
                                                      uint32_t i)
 {
-    return &s->queue[i % QHCA_RESPONSES];
+    return &s->queue[i % VHCA_RESPONSES];
 }
 /*
  * Queue an ACK or NAK of @psn, before the responses to later requests; it
@@ -220,7 +220,7 @@ void vhca_response_settle(struct vhca_qp *qp);
 static inline uint8_t vhca_page_rnr(unsigned n)
 {
     /* From 10.24 ms (code 20) to 327.68 ms (30), always twice as long. */
-    return (uint8_t)(AETH_RNR_NAK | (18 + 2 * MIN_OF(n, QHCA_PAGE_REPEATS)));
+    return (uint8_t)(AETH_RNR_NAK | (18 + 2 * MIN_OF(n, VHCA_PAGE_REPEATS)));
 }
 /*
  * The first response waits for a page, and the peer asks for @psn again: try
@@ -232,7 +232,7 @@ bool vhca_response_wait(struct qhca_engine *e, struct vhca_qp *qp,
 /* Whether a response fits; the last place is for an ACK or NAK behind it. */
 static inline bool vhca_response_room(const struct vhca_qp *qp)
 {
-    return qp->rsp.q_tail - qp->rsp.q_head < QHCA_RESPONSES - 1;
+    return qp->rsp.q_tail - qp->rsp.q_head < VHCA_RESPONSES - 1;
 }
 
 /* ---- response.c ---- */

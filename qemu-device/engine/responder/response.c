@@ -57,7 +57,7 @@ static enum vhca_mem_result build_read(struct qhca_engine *e,
     bool copy, last;
 
     if (left && !vhca_xrc_user(e, qp, r->srqn, &user)) {
-        return QHCA_MEM_DENIED;
+        return VHCA_MEM_DENIED;
     }
     if (left && burst->across && !r->early) {
         vhca_key_view(e, &user, r->rkey, va,
@@ -68,16 +68,16 @@ static enum vhca_mem_result build_read(struct qhca_engine *e,
     last = copy ? len == left : burst->view.len == left;
     burst->p.opcode = vhca_qp_service(qp) | read_opcode(!r->done, last);
     if (!copy || !left) {
-        return QHCA_MEM_OK;
+        return VHCA_MEM_OK;
     }
     mr = vhca_mr_check(e, &user, r->rkey, va, len, QHCA_ACCESS_REMOTE_READ);
     if (!mr || denied(qp, r)) {
-        return QHCA_MEM_DENIED;
+        return VHCA_MEM_DENIED;
     }
     payload = vhca_burst_payload(burst, len);
     result = vhca_mr_read(e, mr, va, payload, len);
     vhca_gather_use(e, qp, r, payload, len);
-    if (result == QHCA_MEM_FAULT) {
+    if (result == VHCA_MEM_FAULT) {
         vhca_miss_extend(e, left - len);
     }
     return result;
@@ -117,23 +117,23 @@ bool vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
     struct vhca_response *r = vhca_response_at(&qp->rsp, qp->rsp.q_head);
     enum vhca_mem_result result;
 
-    if (r->kind == QHCA_RESP_READ && vhca_gather_begin(e, qp, r)) {
+    if (r->kind == VHCA_RESP_READ && vhca_gather_begin(e, qp, r)) {
         return false;
     }
     burst->p.psn = r->psn;
     burst->p.msn = r->msn;
     burst->p.syndrome = AETH_ACK;
-    if (r->kind == QHCA_RESP_READ) {
+    if (r->kind == VHCA_RESP_READ) {
         result = build_read(e, qp, r, max, burst);
-        if (result == QHCA_MEM_FAULT) {
+        if (result == VHCA_MEM_FAULT) {
             qp->rsp.page_wait = true;
             vhca_qp_page_fault(e, qp, QHCA_PAGE_RESPONSE, r->psn, 0);
             return false;
         }
-        if (result != QHCA_MEM_OK) {
+        if (result != VHCA_MEM_OK) {
             build_refusal(qp, r, vhca_rx_memory(result), burst);
         }
-    } else if (r->kind == QHCA_RESP_ATOMIC) {
+    } else if (r->kind == VHCA_RESP_ATOMIC) {
         burst->p.opcode = vhca_qp_service(qp) | RC_ATOMIC_ACKNOWLEDGE;
         burst->p.atomic_orig = r->orig;
     } else {
@@ -168,7 +168,7 @@ void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
     }
     VHCA_ASSERT(s->q_head != s->q_tail);
     s->page_denied = false;
-    if (r->kind == QHCA_RESP_READ && !is_verdict(burst)) {
+    if (r->kind == VHCA_RESP_READ && !is_verdict(burst)) {
         r->psn = psn_add(r->psn, burst->p.num_psn);
         r->done += (uint32_t)burst->p.payload_len;
         if (r->done != r->length) {
@@ -179,12 +179,12 @@ void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
         vhca_qp_error(e, qp, burst->event);     /* drops all responses */
         return;
     }
-    s->rd_pending -= r->kind != QHCA_RESP_ACK && !r->replay;
+    s->rd_pending -= r->kind != VHCA_RESP_ACK && !r->replay;
     s->q_head++;
 }
 
 bool vhca_response_is_data(struct vhca_qp *qp)
 {
     return vhca_response_queued(qp) &&
-           vhca_response_at(&qp->rsp, qp->rsp.q_head)->kind == QHCA_RESP_READ;
+           vhca_response_at(&qp->rsp, qp->rsp.q_head)->kind == VHCA_RESP_READ;
 }

@@ -6,63 +6,63 @@
 #include "responder.h"
 
 static const struct vhca_snap_field rsp_fields[] = {
-    QHCA_SNAP_MAX(struct vhca_responder, epsn, PSN_MASK),
-    QHCA_SNAP_MAX(struct vhca_responder, msn, PSN_MASK),
-    QHCA_SNAP_MAX(struct vhca_responder, op, OP_CNP),
-    QHCA_SNAP_FLAG(struct vhca_responder, nak_sent),
-    QHCA_SNAP_FLAG(struct vhca_responder, failing),
-    QHCA_SNAP_ANY(struct vhca_responder, fail_event),
-    QHCA_SNAP_FLAG(struct vhca_responder, comm_est),
-    QHCA_SNAP_MAX(struct vhca_responder, offset, QHCA_MAX_MSG),
-    QHCA_SNAP_ANY(struct vhca_responder, va),
-    QHCA_SNAP_ANY(struct vhca_responder, rkey),
-    QHCA_SNAP_ANY(struct vhca_responder, dma_len),
-    QHCA_SNAP_MAX(struct vhca_responder, res_last, QHCA_MAX_RD_ATOMIC - 1),
-    QHCA_SNAP_MAX(struct vhca_responder, rd_pending, QHCA_MAX_RD_ATOMIC),
-    QHCA_SNAP_FLAG(struct vhca_responder, page_wait),
-    QHCA_SNAP_FLAG(struct vhca_responder, page_denied),
+    VHCA_SNAP_MAX(struct vhca_responder, epsn, PSN_MASK),
+    VHCA_SNAP_MAX(struct vhca_responder, msn, PSN_MASK),
+    VHCA_SNAP_MAX(struct vhca_responder, op, OP_CNP),
+    VHCA_SNAP_FLAG(struct vhca_responder, nak_sent),
+    VHCA_SNAP_FLAG(struct vhca_responder, failing),
+    VHCA_SNAP_ANY(struct vhca_responder, fail_event),
+    VHCA_SNAP_FLAG(struct vhca_responder, comm_est),
+    VHCA_SNAP_MAX(struct vhca_responder, offset, VHCA_MAX_MSG),
+    VHCA_SNAP_ANY(struct vhca_responder, va),
+    VHCA_SNAP_ANY(struct vhca_responder, rkey),
+    VHCA_SNAP_ANY(struct vhca_responder, dma_len),
+    VHCA_SNAP_MAX(struct vhca_responder, res_last, VHCA_MAX_RD_ATOMIC - 1),
+    VHCA_SNAP_MAX(struct vhca_responder, rd_pending, VHCA_MAX_RD_ATOMIC),
+    VHCA_SNAP_FLAG(struct vhca_responder, page_wait),
+    VHCA_SNAP_FLAG(struct vhca_responder, page_denied),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_responder, 4456);
+VHCA_SNAP_KNOWS(struct vhca_responder, 4456);
 
 static const struct vhca_snap_field rwr_fields[] = {
-    QHCA_SNAP_MAX(struct vhca_rwr, bad, 0),     /* a bad one is never kept */
-    QHCA_SNAP_ANY(struct vhca_rwr, index),
-    QHCA_SNAP_ANY(struct vhca_rwr, wr_id),
-    QHCA_SNAP_ANY(struct vhca_rwr, length),
-    QHCA_SNAP_MAX(struct vhca_rwr, num_seg, QHCA_MAX_RECV_SGE),
+    VHCA_SNAP_MAX(struct vhca_rwr, bad, 0),     /* a bad one is never kept */
+    VHCA_SNAP_ANY(struct vhca_rwr, index),
+    VHCA_SNAP_ANY(struct vhca_rwr, wr_id),
+    VHCA_SNAP_ANY(struct vhca_rwr, length),
+    VHCA_SNAP_MAX(struct vhca_rwr, num_seg, QHCA_MAX_RECV_SGE),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_rwr, 552);
+VHCA_SNAP_KNOWS(struct vhca_rwr, 552);
 
 static const struct vhca_snap_field res_fields[] = {
-    QHCA_SNAP_MAX(struct vhca_rd_resource, op, OP_CNP),
-    QHCA_SNAP_MAX(struct vhca_rd_resource, psn, PSN_MASK),
-    QHCA_SNAP_ANY(struct vhca_rd_resource, num_psn),
-    QHCA_SNAP_ANY(struct vhca_rd_resource, va),
-    QHCA_SNAP_ANY(struct vhca_rd_resource, rkey),
-    QHCA_SNAP_ANY(struct vhca_rd_resource, srqn),
-    QHCA_SNAP_MAX(struct vhca_rd_resource, length, QHCA_MAX_MSG),
-    QHCA_SNAP_ANY(struct vhca_rd_resource, orig),
+    VHCA_SNAP_MAX(struct vhca_rd_resource, op, OP_CNP),
+    VHCA_SNAP_MAX(struct vhca_rd_resource, psn, PSN_MASK),
+    VHCA_SNAP_ANY(struct vhca_rd_resource, num_psn),
+    VHCA_SNAP_ANY(struct vhca_rd_resource, va),
+    VHCA_SNAP_ANY(struct vhca_rd_resource, rkey),
+    VHCA_SNAP_ANY(struct vhca_rd_resource, srqn),
+    VHCA_SNAP_MAX(struct vhca_rd_resource, length, VHCA_MAX_MSG),
+    VHCA_SNAP_ANY(struct vhca_rd_resource, orig),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_rd_resource, 48);
+VHCA_SNAP_KNOWS(struct vhca_rd_resource, 48);
 
 static const struct vhca_snap_field response_fields[] = {
-    QHCA_SNAP_MAX(struct vhca_response, kind, QHCA_RESP_ATOMIC),
-    QHCA_SNAP_ANY(struct vhca_response, syndrome),
-    QHCA_SNAP_FLAG(struct vhca_response, replay),
-    QHCA_SNAP_MAX(struct vhca_response, psn, PSN_MASK),
-    QHCA_SNAP_MAX(struct vhca_response, msn, PSN_MASK),
-    QHCA_SNAP_ANY(struct vhca_response, va),
-    QHCA_SNAP_ANY(struct vhca_response, orig),
-    QHCA_SNAP_ANY(struct vhca_response, rkey),
-    QHCA_SNAP_ANY(struct vhca_response, srqn),
-    QHCA_SNAP_MAX(struct vhca_response, length, QHCA_MAX_MSG),
-    QHCA_SNAP_MAX(struct vhca_response, done, QHCA_MAX_MSG),
+    VHCA_SNAP_MAX(struct vhca_response, kind, VHCA_RESP_ATOMIC),
+    VHCA_SNAP_ANY(struct vhca_response, syndrome),
+    VHCA_SNAP_FLAG(struct vhca_response, replay),
+    VHCA_SNAP_MAX(struct vhca_response, psn, PSN_MASK),
+    VHCA_SNAP_MAX(struct vhca_response, msn, PSN_MASK),
+    VHCA_SNAP_ANY(struct vhca_response, va),
+    VHCA_SNAP_ANY(struct vhca_response, orig),
+    VHCA_SNAP_ANY(struct vhca_response, rkey),
+    VHCA_SNAP_ANY(struct vhca_response, srqn),
+    VHCA_SNAP_MAX(struct vhca_response, length, VHCA_MAX_MSG),
+    VHCA_SNAP_MAX(struct vhca_response, done, VHCA_MAX_MSG),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_response, 48);
+VHCA_SNAP_KNOWS(struct vhca_response, 48);
 
 /*
  * It is from the SRQ that the QP has, and belongs to a message in progress, or
@@ -80,7 +80,7 @@ static void walk_owner(struct vhca_snap *s, struct vhca_qp *qp)
     }
     vhca_snap_check(s, rwr->srq == qp->srq && rwr->kept == kept,
                     "owner of a receive WR");
-    if (kept && !vhca_qp_is(qp, QHCA_RELIABLE) &&
+    if (kept && !vhca_qp_is(qp, VHCA_RELIABLE) &&
         vhca_snap_check(s, s->load && !qp->srq, "receive WR")) {
         vhca_recv_end(rwr);
     }
@@ -114,7 +114,7 @@ static bool res_ok(const struct vhca_qp *qp, const struct vhca_rd_resource *r)
 
 static void walk_resources(struct vhca_snap *s, struct vhca_qp *qp)
 {
-    for (unsigned i = 0; i < QHCA_MAX_RD_ATOMIC && !s->bad; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_RD_ATOMIC && !s->bad; i++) {
         struct vhca_rd_resource *r = &qp->rsp.res[i];
 
         r->valid = vhca_snap_num(s, "resource", r->valid, 1, 1);
@@ -133,25 +133,25 @@ static void walk_answers(struct vhca_snap *s, struct vhca_qp *qp)
 {
     struct vhca_responder *rsp = &qp->rsp;
     uint32_t n = vhca_snap_u32(s, "answers", rsp->q_tail - rsp->q_head,
-                               QHCA_RESPONSES), pending = 0, i;
-    uint8_t kind = QHCA_RESP_ACK;
+                               VHCA_RESPONSES), pending = 0, i;
+    uint8_t kind = VHCA_RESP_ACK;
 
     if (s->load) {
         rsp->q_head = 0;
         rsp->q_tail = n;
     }
-    vhca_snap_check(s, !n || (qp->mtu && vhca_qp_is(qp, QHCA_RELIABLE)),
+    vhca_snap_check(s, !n || (qp->mtu && vhca_qp_is(qp, VHCA_RELIABLE)),
                     "answers");
     for (i = rsp->q_head; i != rsp->q_tail && !s->bad; i++) {
-        struct vhca_response *r = &rsp->queue[i % QHCA_RESPONSES];
+        struct vhca_response *r = &rsp->queue[i % VHCA_RESPONSES];
 
         vhca_snap_fields(s, response_fields, r);
         vhca_snap_check(s, r->done < r->length || (!r->done && !r->length),
                         "answer");
-        pending += r->kind != QHCA_RESP_ACK && !r->replay;
+        pending += r->kind != VHCA_RESP_ACK && !r->replay;
         kind = r->kind;
     }
-    vhca_snap_check(s, n < QHCA_RESPONSES || kind == QHCA_RESP_ACK, "answers");
+    vhca_snap_check(s, n < VHCA_RESPONSES || kind == VHCA_RESP_ACK, "answers");
     vhca_snap_check(s, pending <= rsp->rd_pending, "rd_pending");
 }
 

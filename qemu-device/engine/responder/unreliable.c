@@ -33,9 +33,9 @@ static void refuse(struct qhca_engine *e, struct vhca_qp *qp,
     bool told = qp->rsp.rwr.taken;
 
     vhca_rx_trace(e, qp, p, why);
-    if (why == QHCA_RX_PAGE) {
+    if (why == VHCA_RX_PAGE) {
         /* The message is lost, but the next one may find the page. */
-        vhca_qp_page_fault(e, qp, QHCA_PAGE_REQUEST, p->psn, QHCA_RX_ACCESS);
+        vhca_qp_page_fault(e, qp, QHCA_PAGE_REQUEST, p->psn, VHCA_RX_ACCESS);
     }
     if (r->syndrome != AETH_NAK_OP) {
         vhca_count_qp(e, qp, QHCA_CNT_RX_REFUSED, 1);
@@ -86,7 +86,7 @@ static enum vhca_rx_result execute(struct qhca_engine *e, struct vhca_qp *qp,
                                    const struct roce_packet *p)
 {
     if (!vhca_operation_enabled(qp, p)) {
-        return QHCA_RX_DISABLED;
+        return VHCA_RX_DISABLED;
     }
     vhca_comm_established(e, qp);
     return roce_opcode(p->opcode)->op == OP_SEND ? vhca_rx_send(e, qp, p) :
@@ -96,7 +96,7 @@ static enum vhca_rx_result execute(struct qhca_engine *e, struct vhca_qp *qp,
 uint32_t vhca_uc_rx(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct roce_packet *p)
 {
-    enum vhca_rx_result result = QHCA_RX_DONE;
+    enum vhca_rx_result result = VHCA_RX_DONE;
     struct roce_packet first;
     uint32_t n;
 
@@ -105,19 +105,19 @@ uint32_t vhca_uc_rx(struct qhca_engine *e, struct vhca_qp *qp,
         return 1;
     }
     if (!in_sequence(e, qp, p)) {
-        vhca_rx_trace(e, qp, p, QHCA_RX_SEQUENCE);
+        vhca_rx_trace(e, qp, p, VHCA_RX_SEQUENCE);
         qp->rsp.epsn = psn_add(p->psn, 1);
         return 1;
     }
     result = execute(e, qp, p);
-    if (result == QHCA_RX_FIRST) {
+    if (result == VHCA_RX_FIRST) {
         first = roce_first_of(p);
         p = &first;
         result = execute(e, qp, p);
     }
     n = vhca_rx_count(p, result);
     qp->rsp.epsn = psn_add(p->psn, n);
-    if (result == QHCA_RX_DONE) {
+    if (result == VHCA_RX_DONE) {
         vhca_rx_advance(e, qp, p);
     } else {
         refuse(e, qp, p, result);
@@ -133,7 +133,7 @@ static enum vhca_mem_result scatter(struct qhca_engine *e, struct vhca_qp *qp,
 {
     const struct vhca_key_user *user = vhca_recv_user(qp);
     const struct vhca_rwr *rwr = &qp->rsp.rwr;
-    enum vhca_mem_result result = QHCA_MEM_OK;
+    enum vhca_mem_result result = VHCA_MEM_OK;
     uint8_t grh[GRH_LEN];
 
     if (head) {
@@ -142,7 +142,7 @@ static enum vhca_mem_result scatter(struct qhca_engine *e, struct vhca_qp *qp,
                                  grh, head);
         result = vhca_write_counted(e, result);
     }
-    return result != QHCA_MEM_OK ? result :
+    return result != VHCA_MEM_OK ? result :
            vhca_scatter(e, qp->qpn, user, rwr->seg, rwr->num_seg, head, p);
 }
 
@@ -156,7 +156,7 @@ static void too_small(struct qhca_engine *e, struct vhca_qp *qp,
     if (qp->srq) {
         vhca_recv_fail(e, qp, QHCA_WC_LOC_LEN_ERR);
     }
-    refuse(e, qp, p, QHCA_RX_LENGTH);
+    refuse(e, qp, p, VHCA_RX_LENGTH);
 }
 
 /*
@@ -169,7 +169,7 @@ static bool place(struct qhca_engine *e, struct vhca_qp *qp,
     enum vhca_rx_result result = vhca_rx_take(e, qp);
     enum vhca_mem_result scattered;
 
-    if (result != QHCA_RX_DONE) {
+    if (result != VHCA_RX_DONE) {
         refuse(e, qp, p, result);
         return false;
     }
@@ -178,11 +178,11 @@ static bool place(struct qhca_engine *e, struct vhca_qp *qp,
         return false;
     }
     scattered = scatter(e, qp, p, head);
-    if (scattered != QHCA_MEM_OK) {
-        refuse(e, qp, p, scattered == QHCA_MEM_FAULT ? QHCA_RX_PAGE :
-                                                       QHCA_RX_BUFFER);
+    if (scattered != VHCA_MEM_OK) {
+        refuse(e, qp, p, scattered == VHCA_MEM_FAULT ? VHCA_RX_PAGE :
+                                                       VHCA_RX_BUFFER);
     }
-    return scattered == QHCA_MEM_OK;
+    return scattered == VHCA_MEM_OK;
 }
 
 void vhca_datagram_rx(struct qhca_engine *e, struct vhca_qp *qp,
@@ -190,7 +190,7 @@ void vhca_datagram_rx(struct qhca_engine *e, struct vhca_qp *qp,
 {
     if ((p->payload_len + p->pad) & 3 ||
         p->payload_len > vhca_port_path_mtu(e)) {
-        refuse(e, qp, p, QHCA_RX_LENGTH);
+        refuse(e, qp, p, VHCA_RX_LENGTH);
     } else if (place(e, qp, p, GRH_LEN)) {
         vhca_recv_complete(e, qp, p, QHCA_CQE_RECV,
                            (uint32_t)(GRH_LEN + p->payload_len));

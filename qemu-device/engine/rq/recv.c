@@ -15,7 +15,7 @@ enum vhca_wqe_result vhca_rwr_fetch(struct qhca_engine *e,
     rwr->srq = NULL;
     if (!vhca_mem_read(e, &wq->mem, vhca_wq_offset(wq, index), raw,
                        1u << wq->log_stride)) {
-        return QHCA_WQE_UNREADABLE;
+        return VHCA_WQE_UNREADABLE;
     }
     memcpy(&w, raw, sizeof(w));
     rwr->taken = true;
@@ -29,10 +29,10 @@ enum vhca_wqe_result vhca_rwr_fetch(struct qhca_engine *e,
         vhca_guest_error(e, "receive WQE %u: %u SGEs, more than %u", index,
                          rwr->num_seg, wq->max_sge);
         rwr->num_seg = 0;
-        return QHCA_WQE_BAD;
+        return VHCA_WQE_BAD;
     }
     rwr->length = vhca_segs_parse(rwr->seg, raw + sizeof(w), rwr->num_seg);
-    return QHCA_WQE_OK;
+    return VHCA_WQE_OK;
 }
 
 bool vhca_rwr_store(struct qhca_engine *e, const struct vhca_wq *wq,
@@ -74,16 +74,16 @@ enum vhca_wqe_result vhca_recv_take(struct qhca_engine *e, struct vhca_qp *qp)
     if (rwr->taken) {
         VHCA_ASSERT(!rwr->bad);
         rwr->kept = false;
-        return QHCA_WQE_OK;
+        return VHCA_WQE_OK;
     }
     if (qp->srq) {
         return vhca_srq_take(e, qp);
     }
     if (qp->rq.ci == qp->rq.pi && !vhca_rq_look(e, &qp->rq, 0)) {
-        return QHCA_WQE_UNREADABLE;
+        return VHCA_WQE_UNREADABLE;
     }
     if (qp->rq.ci == qp->rq.pi) {
-        return QHCA_WQE_NONE;
+        return VHCA_WQE_NONE;
     }
     return vhca_rwr_fetch(e, &qp->rq, qp->rq.ci, rwr);
 }
@@ -189,7 +189,7 @@ void vhca_recv_complete(struct qhca_engine *e, struct vhca_qp *qp,
     uint16_t flags = p->solicited ? QHCA_CQE_SOLICITED : 0;
 
     VHCA_ASSERT(qp->rsp.rwr.taken);
-    if (vhca_faults_at(e, QHCA_FAULT_CQE) && is_failed(e, qp, opcode)) {
+    if (vhca_faults_at(e, VHCA_FAULT_CQE) && is_failed(e, qp, opcode)) {
         return;
     }
     if (roce_opcode(p->opcode)->flags & OPF_IMM) {
@@ -201,7 +201,7 @@ void vhca_recv_complete(struct qhca_engine *e, struct vhca_qp *qp,
         cqe.inv_key = htole32(p->inv_key);
     }
     cqe.flags = htole16(flags);
-    if (vhca_qp_is(qp, QHCA_DATAGRAM)) {
+    if (vhca_qp_is(qp, VHCA_DATAGRAM)) {
         fill_datagram(&cqe, p);
     }
     complete(e, qp, &cqe, p->solicited);
@@ -218,7 +218,7 @@ void vhca_recv_complete_frame(struct qhca_engine *e, struct vhca_qp *qp,
     };
 
     VHCA_ASSERT(qp->rsp.rwr.taken);
-    if (!vhca_faults_at(e, QHCA_FAULT_CQE) ||
+    if (!vhca_faults_at(e, VHCA_FAULT_CQE) ||
         !is_failed(e, qp, QHCA_CQE_RECV)) {
         complete(e, qp, &cqe, false);
     }

@@ -4,8 +4,8 @@
 
 static bool init(struct qhca_engine *e)
 {
-    return vhca_table_init(&e->rqs->srq, e, QHCA_MAX_SRQ) &&
-           vhca_table_init(&e->rqs->xrcd, e, QHCA_MAX_XRCD);
+    return vhca_table_init(&e->rqs->srq, e, VHCA_MAX_SRQ) &&
+           vhca_table_init(&e->rqs->xrcd, e, VHCA_MAX_XRCD);
 }
 
 static void reset(struct qhca_engine *e)
@@ -25,10 +25,10 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     const struct vhca_rqs *r = e->rqs;
 
     h[0] = (struct qhca_holding) {
-        "SRQ", true, sizeof(struct vhca_srq), QHCA_MAX_SRQ, r->srq.used
+        "SRQ", true, sizeof(struct vhca_srq), VHCA_MAX_SRQ, r->srq.used
     };
     h[1] = (struct qhca_holding) {
-        "XRC domain", true, sizeof(struct vhca_holder), QHCA_MAX_XRCD,
+        "XRC domain", true, sizeof(struct vhca_holder), VHCA_MAX_XRCD,
         r->xrcd.used
     };
     h[2] = vhca_table_holding(&r->srq, "SRQ numbers");

@@ -9,9 +9,9 @@
 
 #include "../qp/qp.h"
 
-#define QHCA_MAX_SRQ            4096u
-#define QHCA_MAX_XRCD           4096u
-#define QHCA_SRQ_LOG_MAX        14
+#define VHCA_MAX_SRQ            4096u
+#define VHCA_MAX_XRCD           4096u
+#define VHCA_SRQ_LOG_MAX        14
 
 /*
  * struct vhca_srq - a shared receive queue

@@ -10,15 +10,15 @@ static const struct vhca_snap_kind xrcd_kind = {
 };
 
 static const struct vhca_snap_field srq_fields[] = {
-    QHCA_SNAP_ANY(struct vhca_srq, uar),
-    QHCA_SNAP_FLAG(struct vhca_srq, user.reserved),
-    QHCA_SNAP_FLAG(struct vhca_srq, moving),
-    QHCA_SNAP_ANY(struct vhca_srq, limit),
-    QHCA_SNAP_FLAG(struct vhca_srq, failed),
-    QHCA_SNAP_FLAG(struct vhca_srq, gone),
+    VHCA_SNAP_ANY(struct vhca_srq, uar),
+    VHCA_SNAP_FLAG(struct vhca_srq, user.reserved),
+    VHCA_SNAP_FLAG(struct vhca_srq, moving),
+    VHCA_SNAP_ANY(struct vhca_srq, limit),
+    VHCA_SNAP_FLAG(struct vhca_srq, failed),
+    VHCA_SNAP_FLAG(struct vhca_srq, gone),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_srq, 176);
+VHCA_SNAP_KNOWS(struct vhca_srq, 176);
 
 static void walk_refs(struct vhca_snap *s, struct vhca_srq *srq)
 {

@@ -62,13 +62,13 @@ enum vhca_wqe_result vhca_srq_take(struct qhca_engine *e, struct vhca_qp *qp)
     enum vhca_wqe_result result;
 
     if (srq->failed || !look(e, srq, 1)) {
-        return QHCA_WQE_UNREADABLE;
+        return VHCA_WQE_UNREADABLE;
     }
     if (!available(srq)) {
-        return QHCA_WQE_NONE;
+        return VHCA_WQE_NONE;
     }
     result = vhca_rwr_fetch(e, &srq->wq, srq->wq.ci, &qp->rsp.rwr);
-    if (result == QHCA_WQE_UNREADABLE) {
+    if (result == VHCA_WQE_UNREADABLE) {
         ring_failed(e, srq);
         return result;
     }
@@ -126,7 +126,7 @@ int vhca_srq_check_create(const struct qhca_engine *e,
         return QHCA_ERR_PARAM;
     }
     if (le32toh(r->max_sge) > QHCA_MAX_RECV_SGE ||
-        r->log_size > QHCA_SRQ_LOG_MAX) {
+        r->log_size > VHCA_SRQ_LOG_MAX) {
         return QHCA_ERR_LIMIT;
     }
     if (r->log_stride > 31 || 1u << r->log_stride < QHCA_RQ_STRIDE_MIN ||
@@ -240,7 +240,7 @@ int vhca_do_destroy_srq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
         return QHCA_ERR_BUSY;
     }
     if (srq->xrcd && !vhca_xrc_srq_gone(e, srq, &c->done)) {
-        return QHCA_AGAIN;
+        return VHCA_AGAIN;
     }
     free_srq(e, srq);
     return QHCA_OK;
@@ -320,7 +320,7 @@ static int copy_posted(struct qhca_engine *e, struct vhca_cmd_ctx *c,
         n = MIN_OF(n, vhca_wq_size(from) - (i & (vhca_wq_size(from) - 1)));
         n = MIN_OF(n, vhca_wq_size(to) - (i & (vhca_wq_size(to) - 1)));
         if (!vhca_may_go_on(e)) {
-            return QHCA_AGAIN;
+            return VHCA_AGAIN;
         }
         if (!vhca_mem_read(e, &from->mem, vhca_wq_offset(from, i), raw,
                            (size_t)n << from->log_stride) ||
@@ -339,7 +339,7 @@ static int check_resize(const struct vhca_srq *srq,
     if (r->flags & ~QHCA_SRQ_LIMIT || !le32toh(r->buf.num_blocks)) {
         return QHCA_ERR_PARAM;
     }
-    if (r->log_size > QHCA_SRQ_LOG_MAX) {
+    if (r->log_size > VHCA_SRQ_LOG_MAX) {
         return QHCA_ERR_LIMIT;
     }
     if (limit > 1u << r->log_size) {

@@ -36,7 +36,7 @@ bool vhca_xrc_select(struct qhca_engine *e, struct vhca_qp *qp,
 {
     struct vhca_srq *srq;
 
-    if (!vhca_qp_is(qp, QHCA_HAS_XRCD)) {
+    if (!vhca_qp_is(qp, VHCA_HAS_XRCD)) {
         return true;
     }
     srq = find_srq(e, qp, p->srqn);
@@ -55,7 +55,7 @@ bool vhca_xrc_user(struct qhca_engine *e, const struct vhca_qp *qp,
     struct vhca_srq *srq;
 
     *user = qp->user;
-    if (!vhca_qp_is(qp, QHCA_HAS_XRCD)) {
+    if (!vhca_qp_is(qp, VHCA_HAS_XRCD)) {
         return true;
     }
     srq = find_srq(e, qp, srqn);

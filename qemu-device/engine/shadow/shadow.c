@@ -106,7 +106,7 @@ static void heat(struct qhca_engine *e, struct vhca_shadow *s)
     if (!vhca_list_empty(&s->hot)) {
         return;
     }
-    if (d->num_hot == QHCA_MAX_HOT) {
+    if (d->num_hot == VHCA_MAX_HOT) {
         oldest = container_of(d->hot.next, struct vhca_shadow, hot);
         vhca_list_del(&oldest->hot);
         oldest->asked = false;          /* it has to do so again */

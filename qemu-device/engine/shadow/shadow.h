@@ -11,7 +11,7 @@
 #include "../core/core.h"
 
 /* Pages whose memory is looked at without being asked: those used last. */
-#define QHCA_MAX_HOT    8u
+#define VHCA_MAX_HOT    8u
 
 /*
  * struct vhca_shadow - doorbells of a page in memory

@@ -3,13 +3,13 @@
 #include "shadow.h"
 
 static const struct vhca_snap_field shadow_fields[] = {
-    QHCA_SNAP_FLAG(struct vhca_shadow, asks),
-    QHCA_SNAP_FLAG(struct vhca_shadow, asked),
-    QHCA_SNAP_ANY(struct vhca_shadow, left),
-    QHCA_SNAP_ANY(struct vhca_shadow, owed),
+    VHCA_SNAP_FLAG(struct vhca_shadow, asks),
+    VHCA_SNAP_FLAG(struct vhca_shadow, asked),
+    VHCA_SNAP_ANY(struct vhca_shadow, left),
+    VHCA_SNAP_ANY(struct vhca_shadow, owed),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_shadow, 88);
+VHCA_SNAP_KNOWS(struct vhca_shadow, 88);
 
 static uint32_t shadow_number(const struct qhca_engine *e, const void *obj)
 {
@@ -91,7 +91,7 @@ void vhca_shadow_walk(struct vhca_snap *s)
     if (s->load) {
         d->num_hot = vhca_list_length(&d->hot);
     }
-    vhca_snap_check(s, d->num_hot <= QHCA_MAX_HOT, "hot");
+    vhca_snap_check(s, d->num_hot <= VHCA_MAX_HOT, "hot");
     for (page = 0; page < s->e->cfg.num_uars && !s->bad; page++) {
         if (d->page[page]) {
             check_shadow(s, d->page[page]);

@@ -25,7 +25,7 @@ bool vhca_aggregate_add(struct vhca_aggregate *a, const uint8_t *frame,
 
     if (len < ETH_LEN || len > UINT16_MAX ||
         at + LEN_LEN + len > sizeof(a->data) ||
-        a->frames == QHCA_AGGREGATE_FRAMES) {
+        a->frames == VHCA_AGGREGATE_FRAMES) {
         return false;
     }
     if (a->frames && (memcmp(first, frame, ADDRESSES) != 0 || frame[0] & 1)) {

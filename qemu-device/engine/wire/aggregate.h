@@ -11,12 +11,12 @@
 #include <stdint.h>
 
 /* The largest frame of QEMU's network, and how many frames it may hold. */
-#define QHCA_AGGREGATE_MAX      (4096 + 65536)
-#define QHCA_AGGREGATE_FRAMES   64
+#define VHCA_AGGREGATE_MAX      (4096 + 65536)
+#define VHCA_AGGREGATE_FRAMES   64
 
 /* struct vhca_aggregate - frames collected for sending; zeroes: none */
 struct vhca_aggregate {
-    uint8_t data[QHCA_AGGREGATE_MAX];
+    uint8_t data[VHCA_AGGREGATE_MAX];
     size_t len;
     unsigned frames;
     uint16_t seq;

@@ -98,7 +98,7 @@ static void many_regions(void)
     struct qhca_cmd cmd[32];
 
     start_commands();
-    cmd[0] = huge_region(QHCA_MAX_TABLE_BLOCKS / 40);
+    cmd[0] = huge_region(VHCA_MAX_TABLE_BLOCKS / 40);
     for (unsigned i = 1; i < ARRAY_SIZE(cmd); i++) {
         cmd[i] = cmd[0];
     }
@@ -111,7 +111,7 @@ static void one_region(void)
     struct qhca_cmd cmd;
 
     start_commands();
-    cmd = huge_region(QHCA_MAX_TABLE_BLOCKS - g->e->table_blocks);
+    cmd = huge_region(VHCA_MAX_TABLE_BLOCKS - g->e->table_blocks);
     new_slice();
     ring_commands(&cmd, 1);
 }
@@ -133,13 +133,13 @@ static void resize_cq(void)
     struct gcq cq;
 
     start_commands();
-    cq = cq_create(g, &node.comp, 1, QHCA_CQ_LOG_MAX);
-    for (unsigned i = 0; i < 1u << QHCA_CQ_LOG_MAX; i++) {
+    cq = cq_create(g, &node.comp, 1, VHCA_CQ_LOG_MAX);
+    for (unsigned i = 0; i < 1u << VHCA_CQ_LOG_MAX; i++) {
         push_cqe(&cq, i);
     }
     cmd.create_cq.cqn = htole32(cq.cqn);
-    cmd.create_cq.log_size = QHCA_CQ_LOG_MAX;
-    cmd.create_cq.buf = guest_buf(g, (64ull << QHCA_CQ_LOG_MAX) + 64, 12,
+    cmd.create_cq.log_size = VHCA_CQ_LOG_MAX;
+    cmd.create_cq.buf = guest_buf(g, (64ull << VHCA_CQ_LOG_MAX) + 64, 12,
                                   0).desc;
     new_slice();
     ring_commands(&cmd, 1);
@@ -194,7 +194,7 @@ static void group_frame(void)
     setenv("QHCA_TEST_SHADOW", "1", 1);
     last = start_group(1);
     unsetenv("QHCA_TEST_SHADOW");
-    for (int i = 0; i < (int)QHCA_MAX_MCAST_QP; i++) {
+    for (int i = 0; i < (int)VHCA_MAX_MCAST_QP; i++) {
         cq_arm(&last[-i].rcq, false);
     }
     p = peer_to_group(&qp, 1, full_group);

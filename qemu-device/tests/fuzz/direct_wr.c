@@ -106,7 +106,7 @@ static void draw_keys(struct rc_wr *wr)
         wr->rkey ^= 1;
     }
     if (one_in(20)) {
-        wr->sge[0].lkey = QHCA_NULL_LKEY;
+        wr->sge[0].lkey = VHCA_NULL_LKEY;
     }
     if (wr->opcode == QHCA_WR_SEND_WITH_INV) {
         /* No READ may be using the window. */

@@ -120,7 +120,7 @@ static void random_wr(struct fuzz *f, struct rc_qp *q)
         wr.raddr = nasty(f);
         wr.rkey = some(f, MR);
     }
-    if (vhca_wr_info(wr.opcode)->rules & QHCA_RULE_NO_DATA) {
+    if (vhca_wr_info(wr.opcode)->rules & VHCA_WR_NO_DATA) {
         random_memop(f, &wr);
     }
     if (q->o.type == QHCA_QPT_RAW && !one_in(f, 4)) {

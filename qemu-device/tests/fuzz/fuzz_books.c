@@ -150,10 +150,10 @@ void fuzz_check_books(const struct guest *g)
     FOR_ALL(&e->memory->mr, struct vhca_mr, check_mr, blocks);
     FOR_ALL(&e->rqs->srq, struct vhca_srq, check_srq, blocks);
     FOR_ALL(&e->qps->table, struct vhca_qp, check_qp, blocks);
-    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_EQ; i++) {
         blocks += blocks_of(e->events->eq[i].used, &e->events->eq[i].mem);
     }
-    for (unsigned i = 0; i < QHCA_MAX_ETHQ; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_ETHQ; i++) {
         blocks += blocks_of(e->eth->queue[i].used, &e->eth->queue[i].mem);
     }
     for (unsigned i = 0; e->shadows->page && i < e->cfg.num_uars; i++) {

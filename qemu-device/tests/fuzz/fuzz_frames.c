@@ -228,7 +228,7 @@ static void refill_raw(struct target *t)
     const struct vhca_qp *dev = vhca_qp_get(t->n.g->e, t->raw.qpn);
 
     while (dev->rq.pi - dev->rq.ci < 2) {
-        flow_recv(&t->raw, 0, QHCA_MAX_FRAME);
+        flow_recv(&t->raw, 0, VHCA_MAX_FRAME);
     }
 }
 

@@ -53,7 +53,7 @@ void fuzz_speed(struct fuzz *f)
     };
     struct guest *g = f->n.g;
     bool known = one_in(f, 2);
-    uint64_t value = known ? rnd(f, QHCA_PORT_SPEED + 1) : nasty(f);
+    uint64_t value = known ? rnd(f, VHCA_PORT_SPEED + 1) : nasty(f);
     struct qhca_fault_error err;
     char text[100];
 

@@ -40,7 +40,7 @@ static void add_rules(struct fuzz *f)
 static void add_spread(struct fuzz *f)
 {
     struct qhca_spread s = {
-        .types = htole32(QHCA_RSS_TYPES), .log_size = 1, .key = { 1, 2, 3 },
+        .types = htole32(VHCA_RSS_TYPES), .log_size = 1, .key = { 1, 2, 3 },
         .qpn = { htole32(f->a.qpn), htole32(f->b.qpn) },
     };
     struct qhca_flow r = { .action = QHCA_FLOW_SPREAD };

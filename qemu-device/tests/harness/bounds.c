@@ -12,17 +12,17 @@
  * SGEs as possible, each of a region of as many pieces as possible.
  */
 #define SLICE       2048u
-#define STEP        (QHCA_MAX_RECV_SGE * (QHCA_MAX_FAST_REG / 2 + 16))
+#define STEP        (QHCA_MAX_RECV_SGE * (VHCA_MAX_FAST_REG / 2 + 16))
 #define UNITS       (SLICE + STEP)
 /* The table of a buffer is freed in one piece. */
-#define TABLES      (QHCA_MAX_TABLE_BLOCKS / QHCA_UNIT_BLOCKS)
+#define TABLES      (VHCA_MAX_TABLE_BLOCKS / VHCA_UNIT_BLOCKS)
 
 static const struct call_cost limit = {
     .units = UNITS + TABLES,
     .dma = UNITS,
-    .dma_bytes = UNITS * 2048ull + QHCA_MAX_TSO,
-    .frames = SLICE + QHCA_FIFO_FRAMES,     /* waiting frames are sent first */
-    .irqs = QHCA_MAX_EQ + 256 + 2,          /* commands can create EQs again */
+    .dma_bytes = UNITS * 2048ull + VHCA_MAX_TSO,
+    .frames = SLICE + VHCA_FIFO_FRAMES,     /* waiting frames are sent first */
+    .irqs = VHCA_MAX_EQ + 256 + 2,          /* commands can create EQs again */
     .timers = 2,
     .lines = SLICE,
 };
@@ -51,7 +51,7 @@ static void check_cost(const struct guest *g)
 /* The engine lists all memory it has, and has no more than is allowed. */
 static void check_memory(const struct guest *g)
 {
-    struct qhca_holding h[QHCA_MAX_HOLDINGS];
+    struct qhca_holding h[VHCA_MAX_HOLDINGS];
     unsigned n = qhca_engine_holdings(g->e, h);
     uint64_t listed = 0;
 
@@ -83,13 +83,13 @@ static bool waits_well(const struct vhca_async *a)
 {
     unsigned seen = 0;
 
-    for (unsigned i = 0; i < a->waiting && i < QHCA_ASYNC_TYPES; i++) {
+    for (unsigned i = 0; i < a->waiting && i < VHCA_ASYNC_TYPES; i++) {
         if (seen & 1u << a->type[i]) {
             return false;
         }
         seen |= 1u << a->type[i];
     }
-    return a->waiting && a->waiting <= QHCA_ASYNC_TYPES;
+    return a->waiting && a->waiting <= VHCA_ASYNC_TYPES;
 }
 
 /* An object waits for room in an EQ once, with one event of each type. */
@@ -99,7 +99,7 @@ static void check_pending(const struct qhca_engine *e, unsigned strangers)
     unsigned all = cqs + e->qps->table.used + e->rqs->srq.used + 1 +
                    strangers;
 
-    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_EQ; i++) {
         const struct vhca_eq *eq = &e->events->eq[i];
         const struct vhca_list *at;
 

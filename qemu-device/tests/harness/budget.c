@@ -77,7 +77,7 @@ const uint8_t full_group[16] = { [10] = 255, 255, 239, 1, 2, 3 };
 
 struct rc_qp *start_group(unsigned recvs)
 {
-    static struct rc_qp member[QHCA_MAX_MCAST_QP];
+    static struct rc_qp member[VHCA_MAX_MCAST_QP];
     struct rc_opts o = opts_of(QHCA_QPT_UD);
     struct qhca_seg_le seg[QHCA_MAX_RECV_SGE];
 

@@ -21,7 +21,7 @@ struct canary {
     struct vhca_cq cqs[4];
     struct vhca_mr mr;
     struct vhca_port port;
-    uint8_t allowed[QHCA_MAX_GID / 8];  /* GIDs that its page may use */
+    uint8_t allowed[VHCA_MAX_GID / 8];  /* GIDs that its page may use */
 };
 
 /* Creates the canary on @n's guest; it uses @n's port. */

@@ -198,10 +198,10 @@ void __wrap_vhca_snap_fifo(struct vhca_snap *s, const char *field,
                            struct vhca_fifo *f, uint16_t min_len)
 {
     if (watching) {
-        note(s, field, s->at, 4, QHCA_FIFO_FRAMES);
+        note(s, field, s->at, 4, VHCA_FIFO_FRAMES);
         if (vhca_fifo_used(f)) {
             note(s, "from", s->at + 4, 4, QHCA_OBJ_MASK);
-            note(s, "length", s->at + 8, 2, QHCA_MAX_FRAME);
+            note(s, "length", s->at + 8, 2, VHCA_MAX_FRAME);
         }
     }
     __real_vhca_snap_fifo(s, field, f, min_len);

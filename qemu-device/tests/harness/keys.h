@@ -17,7 +17,7 @@ struct fast {
 
 struct fast fast_create(struct node *n, uint32_t max_blocks, uint32_t blocks);
 /*
- * A region of @len bytes, at most QHCA_MAX_FAST_REG / 2, in as many pieces; @by
+ * A region of @len bytes, at most VHCA_MAX_FAST_REG / 2, in as many pieces; @by
  * is a QP of the kernel's. Returns its key.
  */
 uint32_t fast_bytes(struct rc_qp *by, uint64_t iova, uint32_t len);

@@ -87,7 +87,7 @@ static void add_flows(void)
 {
     struct odp o = odp_create(g, node.pdn, node.mr.addr, NODE_MEM);
     struct frame f = udp_frame(test_mac, 1, 2, FLOW_PORT, 100);
-    struct qhca_spread s = { .types = htole32(QHCA_RSS_TYPES), .log_size = 1 };
+    struct qhca_spread s = { .types = htole32(VHCA_RSS_TYPES), .log_size = 1 };
     uint32_t number;
     struct rc_qp q[3];
 
@@ -303,7 +303,7 @@ static void ring_all(uint64_t *rng)
     vhca_table_each(&e->events->cq, cq) {
         ring(g, cq->uar, QHCA_DB_CQ_ARM, cq->cqn, (uint32_t)test_random(rng));
     }
-    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_EQ; i++) {
         ring(g, 0, QHCA_DB_EQ, i + 1, e->events->eq[i].pi);
     }
     ring(g, 0, QHCA_DB_ETH, QHCA_ETH_TX + 1, e->eth->queue[QHCA_ETH_TX].pi + 1);

@@ -127,6 +127,6 @@ static void refuse(void *opaque, NO_PACKET)
 #undef ROW
 
 const struct qhca_engine_traces story_traces = {
-#define QHCA_TRACE(name, params, args) .name = name,
+#define VHCA_TRACE(name, params, args) .name = name,
 #include "trace.def"
 };

@@ -198,7 +198,7 @@ void tso_refusals(struct tso s)
     w = eth_tx_post(&s.tx, s.mem, (uint32_t)s.hdr - 1, QHCA_ETH_TSO);
     w->mss = htole16(100);
     w->csum_start = htole16(34);
-    w = eth_tx_post(&s.tx, s.mem, QHCA_MAX_TSO + 1, QHCA_ETH_TSO);
+    w = eth_tx_post(&s.tx, s.mem, VHCA_MAX_TSO + 1, QHCA_ETH_TSO);
     w->mss = htole16(100);
     eth_tx_ring(&s.tx);
     tso_expect(&s, QHCA_WC_LOC_QP_OP_ERR);

@@ -74,7 +74,7 @@ static bool may_lose(const struct sim_qp *requester,
     const struct vhca_qp *peer = engine_qp(requester->peer);
 
     return v && peer && (is_response(p) || !peer->rsp.nak_sent) &&
-           vhca_qp_is(v, QHCA_RELIABLE) && v->state == QHCA_QPS_RTS &&
+           vhca_qp_is(v, VHCA_RELIABLE) && v->state == QHCA_QPS_RTS &&
            !v->req.rewound && v->req.una_psn != v->req.max_psn &&
            (!requester->hurt ||
             psn_diff(v->req.una_psn, requester->whole_at) >= 0) &&

@@ -75,7 +75,7 @@ void sim_mind_change(struct sim *s)
     for (unsigned i = 0; i < s->num_qps; i += 2) {
         struct sim_qp *a = &s->qp[i], *b = a + 1;
 
-        if (vhca_qp_is(vhca_qp_get(a->q.n->g->e, a->q.qpn), QHCA_RELIABLE) &&
+        if (vhca_qp_is(vhca_qp_get(a->q.n->g->e, a->q.qpn), VHCA_RELIABLE) &&
             fits(a, b) && sim_rand(s, 2)) {
             change(s, a, b);
         }

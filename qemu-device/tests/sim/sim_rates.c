@@ -67,7 +67,7 @@ void sim_rates_qp(struct sim *s, struct sim_qp *q)
     }
     rate = static_rates[sim_rand(s, ARRAY_SIZE(static_rates))];
     mark = s->marked && sim_rand(s, 2) ? IP_ECN_CE : 0;
-    if (!vhca_qp_is(v, QHCA_DATAGRAM)) {
+    if (!vhca_qp_is(v, VHCA_DATAGRAM)) {
         v->attr.av.static_rate = rate;
         v->attr.av.tclass = mark;
     }
@@ -90,11 +90,11 @@ static void change_rules(struct sim *s, struct guest *g, unsigned mbit)
 static void ask_pause(struct sim *s, struct guest *g)
 {
     /* Quanta of the fastest port, whatever its speed: far below a timeout. */
-    unsigned most = vhca_port_speed(g->e) / (QHCA_PORT_SPEED / 4000);
+    unsigned most = vhca_port_speed(g->e) / (VHCA_PORT_SPEED / 4000);
     uint8_t f[60] = { 1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 1, 0x88, 8, 1, 1 };
 
     f[17] = (uint8_t)sim_rand(s, 256);
-    for (unsigned i = 0; i < QHCA_CLASSES; i++) {
+    for (unsigned i = 0; i < VHCA_CLASSES; i++) {
         put_be16(f + 18 + 2 * i,
                  (uint16_t)(sim_rand(s, 2) * sim_rand(s, 1 + most)));
     }
@@ -105,7 +105,7 @@ static void ask_pause(struct sim *s, struct guest *g)
 /* Plays that are compared would change it at different times. */
 static void change_speed(struct sim *s, struct guest *g)
 {
-    unsigned mbit = MIN_MBIT + sim_rand(s, QHCA_PORT_SPEED - MIN_MBIT);
+    unsigned mbit = MIN_MBIT + sim_rand(s, VHCA_PORT_SPEED - MIN_MBIT);
 
     if (s->seen) {
         return;

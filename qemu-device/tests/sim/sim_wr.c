@@ -45,17 +45,17 @@ static uint8_t random_op(struct sim *s, const struct sim_qp *q)
 
 static bool is_read(uint8_t op)
 {
-    return vhca_wr_info(op)->rules & QHCA_RULE_READ;
+    return vhca_wr_info(op)->rules & VHCA_WR_READ;
 }
 
 static bool is_atomic(uint8_t op)
 {
-    return vhca_wr_info(op)->rules & QHCA_RULE_ATOMIC;
+    return vhca_wr_info(op)->rules & VHCA_WR_ATOMIC;
 }
 
 bool sim_takes_rr(uint8_t op)
 {
-    return vhca_wr_info(op)->rules & QHCA_RULE_TAKES_WR;
+    return vhca_wr_info(op)->rules & VHCA_WR_TAKES_WR;
 }
 
 void sim_plan_sges(struct sim *s, struct sim_wr *w, uint32_t key)

@@ -3,7 +3,7 @@
 #include "harness/debug.h"
 #include "harness/net.h"
 
-#define MANY    (3 * QHCA_AGGREGATE_FRAMES)
+#define MANY    (3 * VHCA_AGGREGATE_FRAMES)
 
 static struct vhca_aggregate tx;
 static uint8_t frames[MANY][9018];
@@ -47,7 +47,7 @@ static void arrive(const uint8_t *frame, size_t len)
     const uint8_t *one;
     size_t at = 0, part;
 
-    CHECK(len <= QHCA_AGGREGATE_MAX);
+    CHECK(len <= VHCA_AGGREGATE_MAX);
     if (vhca_aggregate_is(copy, len)) {
         while ((one = vhca_aggregate_next(copy, len, &at, &part))) {
             is_next(one, part);
@@ -97,7 +97,7 @@ static void test_in_order(void)
         CHECK(send_all() < MANY / 2);
     }
     make_frames(&rng, 60, 2);
-    CHECK_EQ(send_all(), MANY / QHCA_AGGREGATE_FRAMES);
+    CHECK_EQ(send_all(), MANY / VHCA_AGGREGATE_FRAMES);
 }
 
 static void test_alone(void)
@@ -119,17 +119,17 @@ static void test_alone(void)
 
 static void test_limits(void)
 {
-    static uint8_t large[QHCA_AGGREGATE_MAX];
+    static uint8_t large[VHCA_AGGREGATE_MAX];
     size_t len;
 
     CHECK(!vhca_aggregate_add(&tx, large, 65536));
     CHECK(!vhca_aggregate_add(&tx, large, 13));
     CHECK(vhca_aggregate_add(&tx, large, 65535));
-    CHECK(!vhca_aggregate_add(&tx, large, QHCA_AGGREGATE_MAX - 65535 - 25));
-    CHECK(vhca_aggregate_add(&tx, large, QHCA_AGGREGATE_MAX - 65535 - 26));
+    CHECK(!vhca_aggregate_add(&tx, large, VHCA_AGGREGATE_MAX - 65535 - 25));
+    CHECK(vhca_aggregate_add(&tx, large, VHCA_AGGREGATE_MAX - 65535 - 26));
     CHECK(!vhca_aggregate_add(&tx, large, 14));
     CHECK(vhca_aggregate_take(&tx, &len));
-    CHECK_EQ(len, QHCA_AGGREGATE_MAX);
+    CHECK_EQ(len, VHCA_AGGREGATE_MAX);
 }
 
 /* Aggregates cut off at each length, and with random bytes. */

@@ -16,7 +16,7 @@
 static const struct qhca_engine_config properties = {
     .mac = { 0x52, 0x54, 0, 1, 2, 3 },
     .num_vectors = 5, .num_uars = 1024, .log_db_stride = 12, .max_qp = 4096,
-    .eth_queues = QHCA_MAX_ETH_PAIRS,
+    .eth_queues = VHCA_MAX_ETH_PAIRS,
     .shadow = true,
 };
 
@@ -73,13 +73,13 @@ static unsigned num_rows(void)
 
 static void table(void)
 {
-    struct qhca_holding h[QHCA_MAX_HOLDINGS];
+    struct qhca_holding h[VHCA_MAX_HOLDINGS];
     static struct guest nobody;
     struct qhca_engine *e = engine_new(&nobody);
     unsigned n = qhca_engine_holdings(e, h), max;
     size_t size;
 
-    REQUIRE(n <= QHCA_MAX_HOLDINGS);
+    REQUIRE(n <= VHCA_MAX_HOLDINGS);
     CHECK_EQ(num_rows(), n);
     for (unsigned i = 0; i < n; i++) {
         if (!find_row(h[i].what, &size, &max)) {
@@ -125,7 +125,7 @@ static void idle_qp(void)
     CHECK(g->heap->bytes - before > 8192);
     before = g->heap->bytes;
     CHECK_EQ(rc_set_state(&q, QHCA_QPS_RESET), QHCA_OK);
-    CHECK(before - g->heap->bytes == QHCA_INFLIGHT * sizeof(struct vhca_swr));
+    CHECK(before - g->heap->bytes == VHCA_INFLIGHT * sizeof(struct vhca_swr));
 }
 
 /* After a reset the engine holds as much as before it was used. */
@@ -174,7 +174,7 @@ static void all_may_send(void)
     qhca_engine_tx_ready(g->e, *g->clock);
     CHECK(g->scheduled);
     frames = g->num_sent;
-    CHECK(frames > QHCA_FIFO_FRAMES && frames < SENDERS * WRS * 8);
+    CHECK(frames > VHCA_FIFO_FRAMES && frames < SENDERS * WRS * 8);
     guest_settle(g);
     CHECK_EQ(g->num_sent, SENDERS * WRS * 16);
 }
@@ -184,7 +184,7 @@ static void all_may_send(void)
 /* The FIFO to the network: WRITEs leave room for READs, and both for ACKs. */
 static void room_for_answers(void)
 {
-    const unsigned left = QHCA_FIFO_FRAMES / 4;     /* for ACKs */
+    const unsigned left = VHCA_FIFO_FRAMES / 4;     /* for ACKs */
     struct rc_qp data, acks;
     struct roce_packet p;
     const uint8_t byte = 0;
@@ -196,17 +196,17 @@ static void room_for_answers(void)
     post_writes(&qp, 4, 64 * 1024);
     rc_ring(&qp);
     guest_settle(g);
-    CHECK_EQ(vhca_fifo_used(&g->e->port->tx), QHCA_FIFO_FRAMES / 2);
+    CHECK_EQ(vhca_fifo_used(&g->e->port->tx), VHCA_FIFO_FRAMES / 2);
     p = peer_request(&data, RC_READ_REQUEST, PSN, 0, NODE_MEM);
     peer_inject(&data, &p, NULL, 0);
     guest_settle(g);
-    CHECK_EQ(vhca_fifo_used(&g->e->port->tx), QHCA_FIFO_FRAMES - left);
+    CHECK_EQ(vhca_fifo_used(&g->e->port->tx), VHCA_FIFO_FRAMES - left);
     for (unsigned i = 0; i <= left; i++) {
         p = peer_request(&acks, RC_WRITE_ONLY, PSN + i, 0, 1);
         p.ackreq = true;
         peer_inject(&acks, &p, &byte, 1);
         CHECK_EQ(vhca_fifo_used(&g->e->port->tx),
-                 QHCA_FIFO_FRAMES - left + MIN_OF(i + 1, left));
+                 VHCA_FIFO_FRAMES - left + MIN_OF(i + 1, left));
     }
 }
 
@@ -240,7 +240,7 @@ static void all_are_told(void)
     }
 }
 
-#define CQS     (QHCA_MAX_CQ - 2)
+#define CQS     (VHCA_MAX_CQ - 2)
 
 /* Each QP waits for an ACK and each CQ for more CQEs: all have their timer. */
 static void all_timers(void)
@@ -272,7 +272,7 @@ static void all_timers(void)
     }
     CHECK_EQ(g->e->timers.used, 2 * qps + CQS);
     CHECK_EQ(g->e->timers.size,
-             2 * qps + QHCA_MAX_CQ + 4 + QHCA_FAULT_EARLY);
+             2 * qps + VHCA_MAX_CQ + 4 + VHCA_FAULT_EARLY);
 }
 
 /*
@@ -305,18 +305,18 @@ static void armed_group(void)
     unsigned units;
 
     setenv("QHCA_TEST_SHADOW", "1", 1);
-    member = start_group(1) - (QHCA_MAX_MCAST_QP - 1);
+    member = start_group(1) - (VHCA_MAX_MCAST_QP - 1);
     unsetenv("QHCA_TEST_SHADOW");
-    for (unsigned i = 0; i < QHCA_MAX_MCAST_QP; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_MCAST_QP; i++) {
         cq_arm(&member[i].rcq, false);
     }
     p = peer_to_group(&member[0], 1, full_group);
     p.payload_len = 4096;
     guest_rx(g, frame, roce_finish(&p, frame));
     units = deliver();
-    CHECK(units > QHCA_MAX_MCAST_QP * (QHCA_MAX_RECV_SGE + 8));
-    CHECK(units <= QHCA_MAX_MCAST_QP * (QHCA_MAX_RECV_SGE + 16));
-    for (unsigned i = 0; i < QHCA_MAX_MCAST_QP; i++) {
+    CHECK(units > VHCA_MAX_MCAST_QP * (QHCA_MAX_RECV_SGE + 8));
+    CHECK(units <= VHCA_MAX_MCAST_QP * (QHCA_MAX_RECV_SGE + 16));
+    for (unsigned i = 0; i < VHCA_MAX_MCAST_QP; i++) {
         CHECK(eq_next(&node.comp, &eqe));
     }
 }

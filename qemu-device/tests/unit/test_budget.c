@@ -214,7 +214,7 @@ static void test_many_pages(void)
              e->cmdq->ci, PAGES);
     CHECK(e->spent <= CALL + STEP + 3);
     CHECK(e->cmdq->ci > 0 &&
-          e->cmdq->ci <= 2 + CALL / (PAGES / QHCA_UNIT_OBJECTS));
+          e->cmdq->ci <= 2 + CALL / (PAGES / VHCA_UNIT_OBJECTS));
     while (g->scheduled) {
         g->scheduled = false;
         qhca_engine_run(e, 1000000);
@@ -275,7 +275,7 @@ static void hold_pieces(void)
     struct roce_packet p;
 
     faults_set("port order=adversarial within=1s");
-    for (uint32_t n = 0; o->num < QHCA_FAULT_DATA; n++) {
+    for (uint32_t n = 0; o->num < VHCA_FAULT_DATA; n++) {
         REQUIRE(n < 400);
         p = request(RC_WRITE_ONLY, RC_OPTS.rq_psn + n, n * 1024, 1024);
         p.payload = data;
@@ -287,7 +287,7 @@ static void hold_pieces(void)
 /* An access to many pieces looks at all data held back for each of them. */
 static void test_held_pieces(void)
 {
-    enum { PIECES = QHCA_MAX_FAST_REG / 2 };
+    enum { PIECES = VHCA_MAX_FAST_REG / 2 };
     struct rc_opts o = RC_OPTS;
     struct rc_qp sender;
     struct rc_wr wr;
@@ -308,9 +308,9 @@ static void test_held_pieces(void)
     hold_pieces();
     guest_settle(g);
     rc_post(&sender, &wr);
-    CHECK_EQ(g->e->memory->order.num, QHCA_FAULT_DATA);
+    CHECK_EQ(g->e->memory->order.num, VHCA_FAULT_DATA);
     CHECK(g->cost.units >=
-          before + PIECES * QHCA_FAULT_DATA / QHCA_UNIT_OBJECTS);
+          before + PIECES * VHCA_FAULT_DATA / VHCA_UNIT_OBJECTS);
 }
 
 static const struct test tests[] = {

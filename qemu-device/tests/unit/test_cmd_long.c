@@ -53,7 +53,7 @@ static void test_many_commands(void)
 static void test_huge_region(void)
 {
     /* Two units for each page of the tables, including those at depth 2. */
-    const unsigned pages = QHCA_MAX_TABLE_BLOCKS / 512 * 513 / 512;
+    const unsigned pages = VHCA_MAX_TABLE_BLOCKS / 512 * 513 / 512;
     const unsigned expected = pages * 2 / CALL;
     unsigned calls;
     struct qhca_cmd cmd;
@@ -61,7 +61,7 @@ static void test_huge_region(void)
     struct rc_wr wr;
 
     start_pair(&RC_OPTS);
-    cmd = huge_region(QHCA_MAX_TABLE_BLOCKS - g->e->table_blocks);
+    cmd = huge_region(VHCA_MAX_TABLE_BLOCKS - g->e->table_blocks);
     irqs = g->irqs[0];
     ring_commands(&cmd, 1);
     CHECK(g->scheduled);
@@ -78,12 +78,12 @@ static void test_huge_region(void)
     CHECK(calls >= expected && calls <= expected + 2);
     CHECK_EQ(g->irqs[0], irqs + 1);
     CHECK_EQ(last()->status, QHCA_OK);
-    CHECK_EQ(g->e->table_blocks, QHCA_MAX_TABLE_BLOCKS);
+    CHECK_EQ(g->e->table_blocks, VHCA_MAX_TABLE_BLOCKS);
     g->cmd_ci = g->cmd_pi;
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, le32toh(last()->obj)),
              QHCA_OK);
     CHECK(g->e->table_blocks < 1000);
-    CHECK(g->e->spent >= QHCA_MAX_TABLE_BLOCKS / QHCA_UNIT_BLOCKS);
+    CHECK(g->e->spent >= VHCA_MAX_TABLE_BLOCKS / VHCA_UNIT_BLOCKS);
 }
 
 /* Stops when half of the region's tables have been read. */
@@ -223,7 +223,7 @@ static void test_resize_cq(void)
     eq_expect(&node.async, QHCA_EVENT_CQ_ERR, cq.cqn);
 }
 
-#define SRQ_FULL    (1u << QHCA_SRQ_LOG_MAX)
+#define SRQ_FULL    (1u << VHCA_SRQ_LOG_MAX)
 
 /* @srq, full but for one WR of the largest stride; @qp sends to @peer. */
 static void full_srq(unsigned cq_log)
@@ -231,7 +231,7 @@ static void full_srq(unsigned cq_log)
     struct rc_opts o = RC_OPTS;
 
     start_node();
-    srq = srq_create(&node, node.pdn, QHCA_SRQ_LOG_MAX, QHCA_MAX_RECV_SGE);
+    srq = srq_create(&node, node.pdn, VHCA_SRQ_LOG_MAX, QHCA_MAX_RECV_SGE);
     o.srqn = srq.srqn;
     o.cq_log = cq_log;
     peer = rc_create(&node, &o);
@@ -252,7 +252,7 @@ static struct qhca_cmd resize_srq(struct gbuf *buf)
         .opcode = htole16(QHCA_CMD_RESIZE_SRQ),
         .create_srq.buf = buf->desc,
         .create_srq.srqn = htole32(srq.srqn),
-        .create_srq.log_size = QHCA_SRQ_LOG_MAX,
+        .create_srq.log_size = VHCA_SRQ_LOG_MAX,
     };
 }
 
@@ -336,7 +336,7 @@ static void test_resize_srq_given_back(void)
 
 /* ---- looking at many objects ---- */
 
-#define WINDOWS     (100 * QHCA_UNIT_OBJECTS)
+#define WINDOWS     (100 * VHCA_UNIT_OBJECTS)
 
 /* F-054: DESTROY_QP unbinds many windows on a device with little CPU time. */
 static void test_windows(void)
@@ -357,7 +357,7 @@ static void test_windows(void)
     ring_commands(&cmd, 1);
     CHECK(g->e->spent <= at_once + 2);
     CHECK_EQ(g->irqs[0], irqs);
-    guest_advance(g, (WINDOWS / QHCA_UNIT_OBJECTS / at_once - 1) * 1000000ull);
+    guest_advance(g, (WINDOWS / VHCA_UNIT_OBJECTS / at_once - 1) * 1000000ull);
     CHECK_EQ(g->irqs[0], irqs);
     guest_advance(g, 100000000);
     CHECK_EQ(g->irqs[0], irqs + 1);

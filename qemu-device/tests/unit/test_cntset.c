@@ -243,7 +243,7 @@ static void life(void)
     /* Counts of a set that is freed are in the total, but in no other set. */
     CHECK_EQ(of_set(0, QHCA_CNT_TX_PKTS), 0);
     CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS), 3);
-    for (more = set_alloc(); n < QHCA_MAX_CNTSET; n++) {
+    for (more = set_alloc(); n < VHCA_MAX_CNTSET; n++) {
         set = set_alloc();
     }
     {
@@ -275,7 +275,7 @@ static void page_faults(void)
     wr.sge[0].lkey = odp.key;
     rc_do(&qp, &wr);
     for (unsigned i = 0; i < 3; i++) {
-        guest_advance(g, QHCA_PAGE_WAIT_NS);
+        guest_advance(g, VHCA_PAGE_WAIT_NS);
         CHECK_EQ(of_set(set, QHCA_CNT_PAGE_FAULT), 1);
     }
     check_sum(&set, 1);

@@ -161,7 +161,7 @@ static int resize(struct setup *s, unsigned log, struct gbuf *out)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_RESIZE_CQ) };
 
-    *out = guest_buf(s->g, (64ull << (log > QHCA_CQ_LOG_MAX ? 3 : log)) + 64,
+    *out = guest_buf(s->g, (64ull << (log > VHCA_CQ_LOG_MAX ? 3 : log)) + 64,
                      12, log < 15 ? 1 : 3);
     cmd.create_cq.buf = out->desc;
     cmd.create_cq.cqn = htole32(s->cq.cqn);
@@ -209,7 +209,7 @@ static void resize_refused(void)
         push(&s, i);
     }
     CHECK_EQ(resize(&s, 3, &b), QHCA_ERR_STATE);
-    CHECK_EQ(resize(&s, QHCA_CQ_LOG_MAX + 1, &b), QHCA_ERR_LIMIT);
+    CHECK_EQ(resize(&s, VHCA_CQ_LOG_MAX + 1, &b), QHCA_ERR_LIMIT);
     guest_spoil(s.g, s.g->brk, 1 << 20);
     CHECK_EQ(resize(&s, 5, &b), QHCA_ERR_DMA);
     guest_spoil(s.g, (s.g->brk + 4095) & ~4095ull, 4096);   /* not its table */
@@ -246,7 +246,7 @@ static void creation(void)
         change; \
         CHECK_EQ(guest_cmd(s.g, &cmd, NULL), status); \
     } while (0)
-    TRY(cmd.create_cq.log_size = QHCA_CQ_LOG_MAX + 1, QHCA_ERR_LIMIT);
+    TRY(cmd.create_cq.log_size = VHCA_CQ_LOG_MAX + 1, QHCA_ERR_LIMIT);
     TRY(cmd.create_cq.log_size = 255, QHCA_ERR_LIMIT);
     TRY(cmd.create_cq.uar = htole32(NUM_UARS), QHCA_ERR_PARAM);
     TRY(cmd.create_cq.eqn = 0, QHCA_ERR_OBJ);
@@ -269,14 +269,14 @@ static void creation(void)
 /* A CQ that is completely full, in both phases, is resized. */
 static void largest(void)
 {
-    const uint32_t n = 1u << QHCA_CQ_LOG_MAX, first = 1000;
+    const uint32_t n = 1u << VHCA_CQ_LOG_MAX, first = 1000;
     struct setup s = start(4);
     struct qhca_cqe cqe;
     struct gbuf b;
     uint64_t calls;
     uint32_t i;
 
-    s.cq = cq_create(s.g, &s.eq, 2, QHCA_CQ_LOG_MAX);
+    s.cq = cq_create(s.g, &s.eq, 2, VHCA_CQ_LOG_MAX);
     s.dev = vhca_cq_get(s.g->e, s.cq.cqn);
     for (i = 0; i < n + first; i++) {
         push_to(&s, s.dev, i, 0, false);
@@ -286,7 +286,7 @@ static void largest(void)
     }
     CHECK_EQ(s.dev->state, QHCA_CQ_OK);
     calls = s.g->reads + s.g->writes;
-    CHECK_EQ(resize(&s, QHCA_CQ_LOG_MAX, &b), QHCA_OK);
+    CHECK_EQ(resize(&s, VHCA_CQ_LOG_MAX, &b), QHCA_OK);
     calls = s.g->reads + s.g->writes - calls;
     CHECK(calls < n / 16);      /* moves whole pages, tables included */
     s.cq.buf = b;

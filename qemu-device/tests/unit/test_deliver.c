@@ -11,7 +11,7 @@
 #include "harness/snapshot.h"
 
 #define NUM     16u             /* receivers */
-#define PIECES  (QHCA_MAX_FAST_REG / 2)
+#define PIECES  (VHCA_MAX_FAST_REG / 2)
 #define REGIONS 9u
 #define LEN     4096u           /* of a datagram */
 #define IOVA(i) (0x100000ull * ((i) + 1))
@@ -92,7 +92,7 @@ static void finish(void)
         REQUIRE(++calls < 1000);
         g->scheduled = false;
         qhca_engine_run(g->e, *g->clock);
-        CHECK(g->cost.units < CALL + QHCA_MAX_FRAME + STEP);
+        CHECK(g->cost.units < CALL + VHCA_MAX_FRAME + STEP);
     }
     CHECK(!vhca_delivering(g->e));
     CHECK(qhca_engine_has_time(g->e, *g->clock));
@@ -132,14 +132,14 @@ static void no_room(void)
     start_members();
     send(1, 0x11);
     first_has_it();
-    for (uint32_t i = 0; i < QHCA_FIFO_FRAMES; i++) {
+    for (uint32_t i = 0; i < VHCA_FIFO_FRAMES; i++) {
         send(2 + i, 0x22);
     }
-    CHECK_EQ(g->e->port->late_rx, QHCA_FIFO_FRAMES);
+    CHECK_EQ(g->e->port->late_rx, VHCA_FIFO_FRAMES);
     CHECK_EQ(counter(g, QHCA_CNT_RX_NO_ROOM), 0);
     send(2, 0x33);
     send(3, 0x33);
-    CHECK_EQ(g->e->port->late_rx, QHCA_FIFO_FRAMES);
+    CHECK_EQ(g->e->port->late_rx, VHCA_FIFO_FRAMES);
     CHECK_EQ(counter(g, QHCA_CNT_RX_NO_ROOM), 2);
     finish();
     for (unsigned i = 0; i < NUM; i++) {
@@ -216,10 +216,10 @@ static void forged(void)
     refused("receiver", 0, one[NUM].qpn);
     refused("receiver", 1, one[1].qpn);
     refused("receiver", 0, 0xffffff);
-    refused("delivery", 0, QHCA_TO_RULES);
-    refused("delivery", 0, QHCA_NUM_RECEIVERS);
+    refused("delivery", 0, VHCA_TO_RULES);
+    refused("delivery", 0, VHCA_NUM_RECEIVERS);
     refused("len", 0, 13);
-    refused("len", 0, QHCA_MAX_FRAME + 1);
+    refused("len", 0, VHCA_MAX_FRAME + 1);
     refused("receivers", 0, QHCA_FLOW_MAX + 1);
 }
 

@@ -147,7 +147,7 @@ static void null_middle(struct rc_wr *wr)
     wr->sge[1] = wr->sge[2] = wr->sge[0];
     wr->sge[0].length = wr->sge[2].length = LEN / 4;
     wr->sge[1].length = LEN / 2;
-    wr->sge[1].lkey = QHCA_NULL_LKEY;
+    wr->sge[1].lkey = VHCA_NULL_LKEY;
     wr->sge[2].addr += LEN / 2;
 }
 

@@ -142,7 +142,7 @@ static void test_window(void)
     start_pair(&o);
     post_writes(&qp, 2, 40 * 256);
     turn();
-    CHECK_EQ(peer_responder()->epsn, o.sq_psn + QHCA_WINDOW);
+    CHECK_EQ(peer_responder()->epsn, o.sq_psn + VHCA_WINDOW);
     done(0, QHCA_WC_SUCCESS);
     rc_expect_none(&qp.scq);
     qhca_engine_run(g->e, *g->clock);

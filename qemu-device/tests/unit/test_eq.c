@@ -220,7 +220,7 @@ static void creation(void)
     struct geq eq = eq_create(g, 0, 4, QHCA_EQ_ASYNC);
     struct qhca_cmd good = { .opcode = htole16(QHCA_CMD_CREATE_EQ) }, cmd;
     unsigned before = qhca_engine_num_objects(g->e) - 1;
-    uint32_t eqn[QHCA_MAX_EQ], i;
+    uint32_t eqn[VHCA_MAX_EQ], i;
 
     good.create_eq.buf = eq.buf.desc;
     good.create_eq.vector = htole16(1);
@@ -239,14 +239,14 @@ static void creation(void)
     TRY(cmd.create_eq.log_size = 8, QHCA_ERR_PARAM);
     TRY(cmd.create_eq.buf.num_blocks = 0, QHCA_ERR_PARAM);
 #undef TRY
-    for (i = 1; i < QHCA_MAX_EQ; i++) {
+    for (i = 1; i < VHCA_MAX_EQ; i++) {
         cmd = good;
         eqn[i] = guest_create(g, &cmd);
         CHECK(eqn[i] != 0);
     }
     cmd = good;
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_NO_RESOURCE);
-    for (i = 1; i < QHCA_MAX_EQ; i++) {
+    for (i = 1; i < VHCA_MAX_EQ; i++) {
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_EQ, eqn[i]), QHCA_OK);
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_EQ, eqn[i]), QHCA_ERR_OBJ);
     }

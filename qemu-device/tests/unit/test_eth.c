@@ -379,7 +379,7 @@ static void creation(void)
     CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_ETHQ, 0), QHCA_ERR_OBJ);
     CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_ETHQ, 3), QHCA_ERR_OBJ);
     TRY(cmd.create_ethq.dir = 2, QHCA_ERR_PARAM);
-    TRY(cmd.create_ethq.index = QHCA_MAX_ETH_PAIRS, QHCA_ERR_LIMIT);
+    TRY(cmd.create_ethq.index = VHCA_MAX_ETH_PAIRS, QHCA_ERR_LIMIT);
     TRY(cmd.create_ethq.index = 255, QHCA_ERR_LIMIT);
     TRY(cmd.create_ethq.log_size = 13, QHCA_ERR_LIMIT);
     TRY(cmd.create_ethq.log_size = 8, QHCA_ERR_PARAM);

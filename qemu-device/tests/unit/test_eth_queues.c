@@ -10,8 +10,8 @@
 
 static struct guest *g;
 static struct geq eq;
-static struct eth_tx tx[QHCA_MAX_ETH_PAIRS];
-static uint64_t mem[QHCA_MAX_ETH_PAIRS];
+static struct eth_tx tx[VHCA_MAX_ETH_PAIRS];
+static uint64_t mem[VHCA_MAX_ETH_PAIRS];
 
 /* Each queue has a frame of its own to send, with its index as a source. */
 static void start(void)
@@ -20,7 +20,7 @@ static void start(void)
 
     g = guest_start();
     eq = eq_create(g, 1, 8, 0);
-    for (unsigned i = 0; i < QHCA_MAX_ETH_PAIRS; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_ETH_PAIRS; i++) {
         tx[i] = eth_tx_create_at(g, &eq, i, 6);
         CHECK_EQ(tx[i].number, 2 * i + 1);
         mem[i] = guest_alloc(g, 20000, 64);
@@ -34,7 +34,7 @@ static void start(void)
 static void go(unsigned queues)
 {
     g->net_blocked = true;
-    for (unsigned i = 0; i < QHCA_MAX_ETH_PAIRS; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_ETH_PAIRS; i++) {
         if (queues >> i & 1) {
             ring(g, 0, QHCA_DB_ETH, tx[i].number, tx[i].pi);
         }

@@ -98,12 +98,12 @@ static void largest(void)
     struct qhca_eth_wqe *w;
 
     port_enable(s.g, test_mac, 0, 9000);
-    w = eth_tx_post(&s.tx, s.mem, QHCA_MAX_TSO, QHCA_ETH_TSO | QHCA_ETH_VLAN);
+    w = eth_tx_post(&s.tx, s.mem, VHCA_MAX_TSO, QHCA_ETH_TSO | QHCA_ETH_VLAN);
     w->mss = htole16(8900);
     w->csum_start = htole16((uint16_t)s.l4);
     w->vlan_tci = htole16(0x6005);
     eth_tx_ring(&s.tx);
-    tso_check(&s, (uint32_t)(QHCA_MAX_TSO - s.hdr), 8900, 4);
+    tso_check(&s, (uint32_t)(VHCA_MAX_TSO - s.hdr), 8900, 4);
 }
 
 /*

@@ -99,7 +99,7 @@ static void test_wrong(void)
 /* Operator and guest have rules of their own; the operator's apply first. */
 static void test_two_owners(void)
 {
-    char text[1000] = "", shown[QHCA_FAULTS_TEXT];
+    char text[1000] = "", shown[VHCA_FAULTS_TEXT];
 
     faults_pair("rx opcode=rc.send_only once drop");
     g->e->cfg.guest_faults = true;
@@ -116,7 +116,7 @@ static void test_two_owners(void)
     CHECK(strstr(shown, "tx once drop"));
 
     /* The guest's rules are limited, which leaves room for the operator's. */
-    for (unsigned i = 0; i < QHCA_FAULT_GUEST; i++) {
+    for (unsigned i = 0; i < VHCA_FAULT_GUEST; i++) {
         strcat(text, "tx once drop\n");
     }
     CHECK_EQ(set_text(text), QHCA_OK);
@@ -128,17 +128,17 @@ static void test_two_owners(void)
 /* The longest text possible fits the mailbox. */
 static void test_bound(void)
 {
-    char rule[QHCA_FAULT_TEXT + 40], text[4096] = "";
+    char rule[VHCA_FAULT_TEXT + 40], text[4096] = "";
 
     start_node();
     g->e->cfg.guest_faults = true;
-    for (unsigned i = 0; i < QHCA_FAULT_GUEST; i++) {
+    for (unsigned i = 0; i < VHCA_FAULT_GUEST; i++) {
         snprintf(rule, sizeof(rule), "seed=1844674407370955161%u\ntx drop "
-                 "qpn=0x%0*u\n", i % 6, (int)QHCA_FAULT_TEXT - 16, 1);
+                 "qpn=0x%0*u\n", i % 6, (int)VHCA_FAULT_TEXT - 16, 1);
         strcat(text, rule);
     }
     CHECK_EQ(set_text(text), QHCA_OK);
-    for (unsigned i = 0; i < QHCA_FAULT_GUEST; i++) {
+    for (unsigned i = 0; i < VHCA_FAULT_GUEST; i++) {
         g->e->faults->rule[i].hits = UINT64_MAX;
     }
     CHECK_EQ(set_text("tx xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
@@ -149,7 +149,7 @@ static void test_bound(void)
 
 /* ---- packets for a large group ---- */
 
-#define MEMBERS     QHCA_MAX_MCAST_QP
+#define MEMBERS     VHCA_MAX_MCAST_QP
 #define HELD        64u
 
 static struct rc_qp *last;      /* member of the group */

@@ -12,13 +12,13 @@ static struct qhca_fault_error err;
 static const char *hits(const char *text, unsigned n)
 {
     static char said[200];
-    struct vhca_fault_at at = { .point = QHCA_FAULT_TX, .kind = RC_SEND_ONLY };
+    struct vhca_fault_at at = { .point = VHCA_FAULT_TX, .kind = RC_SEND_ONLY };
 
     start_node();
     REQUIRE(qhca_engine_set_faults(g->e, *g->clock, text, &err));
     for (unsigned i = 0; i < n; i++) {
-        at.field[QHCA_FAULT_QPN] = 0x42;
-        at.field[QHCA_FAULT_PSN] = i + 1;
+        at.field[VHCA_FAULT_QPN] = 0x42;
+        at.field[VHCA_FAULT_PSN] = i + 1;
         said[i] = vhca_fault_judge(g->e, &at).action ? '1' : '0';
     }
     said[n] = '\0';
@@ -79,7 +79,7 @@ static void test_probability(void)
 
 static const char *shown(void)
 {
-    static char text[QHCA_FAULTS_TEXT];
+    static char text[VHCA_FAULTS_TEXT];
 
     CHECK(qhca_engine_get_faults(g->e, text, sizeof(text)) < sizeof(text));
     return text;
@@ -87,9 +87,9 @@ static const char *shown(void)
 
 static void test_print(void)
 {
-    struct vhca_fault_at at = { .point = QHCA_FAULT_RX };
-    static char first[QHCA_FAULTS_TEXT];
-    char all[40 * QHCA_FAULT_RULES * 5] = "", few[20];
+    struct vhca_fault_at at = { .point = VHCA_FAULT_RX };
+    static char first[VHCA_FAULTS_TEXT];
+    char all[40 * VHCA_FAULT_RULES * 5] = "", few[20];
 
     start_node();
     CHECK(!strcmp(shown(), ""));
@@ -116,7 +116,7 @@ static void test_print(void)
     CHECK(!strcmp(shown(), ""));
 
     /* The longest text possible. */
-    for (unsigned i = 0; i < QHCA_FAULT_RULES; i++) {
+    for (unsigned i = 0; i < VHCA_FAULT_RULES; i++) {
         sprintf(all + strlen(all), "seed=1844674407370955161%u; tx drop "
                 "qpn=0x000000000000000000000000000000000000000000000000000000"
                 "0000000000000000000000000000000000000000000001\n", i % 6);
@@ -147,7 +147,7 @@ static void test_path(void)
 
     start_pair(&RC_OPTS);
     CHECK(qhca_engine_set_faults(g->e, *g->clock, "tx drop qpn=0x1", &err));
-    CHECK(g->e->fault_points == 1 << QHCA_FAULT_TX);
+    CHECK(g->e->fault_points == 1 << VHCA_FAULT_TX);
     CHECK_EQ(frames_of(3), 0);
 
     /* The second WRITE twice, and the third, which must not overtake it. */

@@ -103,7 +103,7 @@ static void test_reorder_alone(void)
     start_alone(&o);
     faults_set("tx once reorder");
     post(QHCA_WR_SEND, 5);
-    guest_advance(g, QHCA_FAULT_SWAP_NS - 1);
+    guest_advance(g, VHCA_FAULT_SWAP_NS - 1);
     peer_expect_none(&qp);
     guest_advance(g, 1);
     peer_expect(&qp, RC_SEND_ONLY, PSN);
@@ -126,12 +126,12 @@ static void test_held_bound(void)
     o.sq_log = 8;
     start_alone(&o);
     faults_set("tx delay=1ms");
-    for (unsigned i = 0; i < QHCA_FAULT_HELD + 9; i++) {
+    for (unsigned i = 0; i < VHCA_FAULT_HELD + 9; i++) {
         post(QHCA_WR_SEND, 5);
     }
     peer_expect_none(&qp);
     guest_advance(g, MS);
-    for (; n < QHCA_FAULT_HELD; n++) {
+    for (; n < VHCA_FAULT_HELD; n++) {
         peer_expect(&qp, SVC_UC | RC_SEND_ONLY, PSN + n);
     }
     peer_expect_none(&qp);
@@ -290,7 +290,7 @@ static void test_foreign(void)
 
     alone("rx drop");
     p = peer_packet(&qp, RC_ACKNOWLEDGE, PSN);
-    g->e->faults->rule[0].field[QHCA_FAULT_QPN].from = 1;
+    g->e->faults->rule[0].field[VHCA_FAULT_QPN].from = 1;
     peer_inject(&qp, &p, NULL, 0);
     CHECK_EQ(faults_hits(0), 1);
     guest_rx(g, (const uint8_t[60]) { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff }, 60);
@@ -335,7 +335,7 @@ static void test_held_no_room(void)
     post(QHCA_WR_SEND, 5);
     g->net_blocked = true;
     post(QHCA_WR_SEND, 5);
-    while (vhca_fifo_used(&g->e->port->tx) < QHCA_FIFO_FRAMES) {
+    while (vhca_fifo_used(&g->e->port->tx) < VHCA_FIFO_FRAMES) {
         CHECK(vhca_tx(g->e, other, sizeof(other), 0));
     }
     CHECK_EQ(counter(g, QHCA_CNT_TX_DROPPED), 0);

@@ -136,7 +136,7 @@ static void in_pieces(void)
         g->e->limit = g->e->spent + 1;
         status = vhca_import(g->e, &im, &b.desc, 1500 << 12);
         calls++;
-    } while (status == QHCA_AGAIN);
+    } while (status == VHCA_AGAIN);
     CHECK_EQ(status, QHCA_OK);
     CHECK_EQ(calls, 3);
     CHECK_EQ(g->reads, 1 + 1 + 3);
@@ -184,7 +184,7 @@ static void bad_shapes(void)
     TRY(d.addr += 8, 1, QHCA_ERR_PARAM);
     TRY(d.block_shift = 13, 1, QHCA_ERR_PARAM);   /* blocks not aligned to it */
     TRY((d.depth = 3, d.num_blocks = 0xffffffff), 1, QHCA_ERR_PARAM);
-    TRY((d.depth = 3, d.num_blocks = htole32(QHCA_MAX_TABLE_BLOCKS + 1)), 1,
+    TRY((d.depth = 3, d.num_blocks = htole32(VHCA_MAX_TABLE_BLOCKS + 1)), 1,
         QHCA_ERR_LIMIT);
     TRY(d.addr = htole64(RAM_BASE - 4096), 1, QHCA_ERR_DMA);
     TRY(d.addr = htole64(0xfffffffffffff000), 1, QHCA_ERR_DMA);
@@ -232,15 +232,15 @@ static void table_limit(void)
     struct vhca_mem mem;
 
     never.depth = 3;
-    never.num_blocks = htole32(QHCA_MAX_TABLE_BLOCKS + 1);
+    never.num_blocks = htole32(VHCA_MAX_TABLE_BLOCKS + 1);
     CHECK_EQ(import(g, &mem, &never, 1), QHCA_ERR_LIMIT);
-    g->e->table_blocks = QHCA_MAX_TABLE_BLOCKS - 511;
+    g->e->table_blocks = VHCA_MAX_TABLE_BLOCKS - 511;
     CHECK_EQ(import(g, &mem, &b.desc, 1), QHCA_ERR_NO_RESOURCE);
     CHECK_EQ(import(g, &mem, &never, 1), QHCA_ERR_LIMIT);
     CHECK_EQ(g->reads, 0);
     g->e->table_blocks--;
     CHECK_EQ(import(g, &mem, &b.desc, 1), QHCA_OK);
-    CHECK_EQ(g->e->table_blocks, QHCA_MAX_TABLE_BLOCKS);
+    CHECK_EQ(g->e->table_blocks, VHCA_MAX_TABLE_BLOCKS);
     vhca_mem_release(g->e, &mem);
     g->e->table_blocks = 0;
 }

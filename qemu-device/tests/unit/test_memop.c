@@ -217,7 +217,7 @@ static void limits(void)
     cmd.reg_mr.type = QHCA_MR_FAST;
     cmd.reg_mr.pdn = htole32(node.pdn);
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_PARAM);
-    cmd.reg_mr.length = htole64(QHCA_MAX_FAST_REG + 1);
+    cmd.reg_mr.length = htole64(VHCA_MAX_FAST_REG + 1);
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_LIMIT);
     cmd.reg_mr.length = htole64(UINT64_MAX);
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_LIMIT);
@@ -225,12 +225,12 @@ static void limits(void)
     cmd.reg_mr.access = htole16(QHCA_ACCESS_LOCAL_WRITE);
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_PARAM);
     CHECK_EQ(g->e->table_blocks, before);
-    f = fast_create(&node, QHCA_MAX_FAST_REG, QHCA_MAX_FAST_REG);
-    CHECK_EQ(g->e->table_blocks, before + QHCA_MAX_FAST_REG);
+    f = fast_create(&node, VHCA_MAX_FAST_REG, VHCA_MAX_FAST_REG);
+    CHECK_EQ(g->e->table_blocks, before + VHCA_MAX_FAST_REG);
     reg(&f, f.key, QHCA_WC_SUCCESS);
-    CHECK(usable(f.key, IOVA, QHCA_MAX_FAST_REG << 12, RW));
+    CHECK(usable(f.key, IOVA, VHCA_MAX_FAST_REG << 12, RW));
     inv(f.key, QHCA_WC_SUCCESS);
-    wr = wr_reg(&qp, &f, f.key, -((uint64_t)QHCA_MAX_FAST_REG << 12), RW);
+    wr = wr_reg(&qp, &f, f.key, -((uint64_t)VHCA_MAX_FAST_REG << 12), RW);
     rc_finish(&qp, &wr, QHCA_WC_SUCCESS);       /* to the last address */
     CHECK(usable(f.key, UINT64_MAX, 1, RW));
     CHECK(!usable(f.key, UINT64_MAX, 2, RW));

@@ -51,7 +51,7 @@ static void keys(void)
     }
     CHECK(!allowed(g, other, mr.key, mr.addr, 1, 0));
     CHECK(!allowed(g, pd, 0, mr.addr, 1, 0));
-    CHECK(!allowed(g, pd, QHCA_RESERVED_LKEY, mr.addr, 1, 0));
+    CHECK(!allowed(g, pd, VHCA_RESERVED_LKEY, mr.addr, 1, 0));
     CHECK_EQ(counter(g, QHCA_CNT_BAD_KEY), bad + 3);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key ^ 1), QHCA_ERR_OBJ);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
@@ -101,11 +101,11 @@ static void extreme_iova(void)
     CHECK(!allowed(g, pd, key, 4, 1, 0));
     CHECK(allowed(g, pd, key, 5, 100, 0));
     CHECK(!allowed(g, pd, key, UINT64_MAX, 7, 0));
-    cmd = reg_cmd(&all, pd, 0, QHCA_MAX_MR_SIZE, RW);
+    cmd = reg_cmd(&all, pd, 0, VHCA_MAX_MR_SIZE, RW);
     key = guest_create(g, &cmd);
-    CHECK(allowed(g, pd, key, 0, QHCA_MAX_MR_SIZE, RW));
-    CHECK(!allowed(g, pd, key, 0, QHCA_MAX_MR_SIZE + 1, 0));
-    CHECK(!allowed(g, pd, key, QHCA_MAX_MR_SIZE, 1, 0));
+    CHECK(allowed(g, pd, key, 0, VHCA_MAX_MR_SIZE, RW));
+    CHECK(!allowed(g, pd, key, 0, VHCA_MAX_MR_SIZE + 1, 0));
+    CHECK(!allowed(g, pd, key, VHCA_MAX_MR_SIZE, 1, 0));
 }
 
 /* An empty region can be registered, and its key allows nothing. */
@@ -150,7 +150,7 @@ static void offsets(void)
         REQUIRE(mr);
         memset(out, (int)i + 1, sizeof(out));
         CHECK_EQ(vhca_mr_write(g->e, 0, mr, iovas[i], out, sizeof(out)),
-                 QHCA_MEM_OK);
+                 VHCA_MEM_OK);
         CHECK_EQ(*(uint8_t *)guest_ptr(g, gbuf_addr(&b, 4094), 1), 0);
         CHECK_EQ(*(uint8_t *)guest_ptr(g, gbuf_addr(&b, 4095), 1), i + 1);
         CHECK_EQ(*(uint8_t *)guest_ptr(g, gbuf_addr(&b, 4095 + 7999), 1),
@@ -158,7 +158,7 @@ static void offsets(void)
         CHECK_EQ(*(uint8_t *)guest_ptr(g, gbuf_addr(&b, 4095 + 8000), 1), 0);
         memset(out, 0, sizeof(out));
         CHECK_EQ(vhca_mr_read(g->e, mr, iovas[i] + 1, out, sizeof(out) - 1),
-                 QHCA_MEM_OK);
+                 VHCA_MEM_OK);
         CHECK_EQ(out[sizeof(out) - 2], i + 1);
     }
 }
@@ -213,7 +213,7 @@ static void bad_registrations(void)
     } while (0)
     TRY(0, (4 << 12) + 1, (void)0, QHCA_ERR_PARAM);
     TRY(0x10, 4 << 12, (void)0, QHCA_ERR_PARAM);    /* offset eats into it */
-    TRY(0, QHCA_MAX_MR_SIZE + 1, (void)0, QHCA_ERR_LIMIT);
+    TRY(0, VHCA_MAX_MR_SIZE + 1, (void)0, QHCA_ERR_LIMIT);
     TRY(0, 100, cmd.reg_mr.offset = htole32(4096), QHCA_ERR_PARAM);
     TRY(0, 100, cmd.reg_mr.offset = htole32(UINT32_MAX), QHCA_ERR_PARAM);
     TRY(0, (4 << 12) - 4094, cmd.reg_mr.offset = htole32(4095), QHCA_ERR_PARAM);
@@ -250,14 +250,14 @@ static void dma_regions(void)
 
     kernel = user;
     kernel.reserved = true;
-    CHECK(!vhca_mr_check(g->e, &user, QHCA_RESERVED_LKEY, addr, 8, 0));
-    CHECK(!vhca_mr_check(g->e, &kernel, QHCA_RESERVED_LKEY, addr, 8,
+    CHECK(!vhca_mr_check(g->e, &user, VHCA_RESERVED_LKEY, addr, 8, 0));
+    CHECK(!vhca_mr_check(g->e, &kernel, VHCA_RESERVED_LKEY, addr, 8,
                          QHCA_ACCESS_REMOTE_READ));
-    CHECK(!vhca_mr_check(g->e, &kernel, QHCA_RESERVED_LKEY | 1, addr, 8, 0));
-    mr = vhca_mr_check(g->e, &kernel, QHCA_RESERVED_LKEY, addr, 8,
+    CHECK(!vhca_mr_check(g->e, &kernel, VHCA_RESERVED_LKEY | 1, addr, 8, 0));
+    mr = vhca_mr_check(g->e, &kernel, VHCA_RESERVED_LKEY, addr, 8,
                        QHCA_ACCESS_LOCAL_WRITE);
     REQUIRE(mr);
-    CHECK_EQ(vhca_mr_write(g->e, 0, mr, addr, &v, 8), QHCA_MEM_OK);
+    CHECK_EQ(vhca_mr_write(g->e, 0, mr, addr, &v, 8), VHCA_MEM_OK);
     CHECK_EQ(*(uint64_t *)guest_ptr(g, addr, 8), v);
 }
 
@@ -278,16 +278,16 @@ static void atomics(void)
     REQUIRE(mr);
     p = guest_ptr(g, gbuf_addr(&b, 0x1ff8), 8);
     *p = 40;
-    CHECK_EQ(vhca_mr_add(g->e, mr, 0x8ff8, 2, &old), QHCA_MEM_OK);
+    CHECK_EQ(vhca_mr_add(g->e, mr, 0x8ff8, 2, &old), VHCA_MEM_OK);
     CHECK_EQ(old, 40);
-    CHECK_EQ(vhca_mr_cas(g->e, mr, 0x8ff8, 41, 7, &old), QHCA_MEM_OK);
+    CHECK_EQ(vhca_mr_cas(g->e, mr, 0x8ff8, 41, 7, &old), VHCA_MEM_OK);
     CHECK_EQ(*p, 42);
-    CHECK_EQ(vhca_mr_cas(g->e, mr, 0x8ff8, 42, 7, &old), QHCA_MEM_OK);
+    CHECK_EQ(vhca_mr_cas(g->e, mr, 0x8ff8, 42, 7, &old), VHCA_MEM_OK);
     CHECK_EQ(old, 42);
     CHECK_EQ(*p, 7);
     guest_spoil(g, gbuf_addr(&b, 0x1000), 4096);
-    CHECK_EQ(vhca_mr_add(g->e, mr, 0x8ff8, 2, &old), QHCA_MEM_DMA);
-    CHECK_EQ(vhca_mr_cas(g->e, mr, 0x8ff8, 2, 3, &old), QHCA_MEM_DMA);
+    CHECK_EQ(vhca_mr_add(g->e, mr, 0x8ff8, 2, &old), VHCA_MEM_DMA);
+    CHECK_EQ(vhca_mr_cas(g->e, mr, 0x8ff8, 2, 3, &old), VHCA_MEM_DMA);
     CHECK_EQ(counter(g, QHCA_CNT_DMA_ERR), 2);
 }
 
@@ -317,20 +317,20 @@ static void stale_keys(void)
 /* F-007: keys are random; even the owner of all cannot predict the next. */
 static void all_of_them(void)
 {
-    static uint32_t key[QHCA_MAX_MR];
+    static uint32_t key[VHCA_MAX_MR];
     struct guest *g = guest_start();
     uint32_t pd = pd_create(g), *k;
     struct gbuf b = guest_buf(g, 4096, 12, 0);
     struct qhca_cmd cmd = reg_cmd(&b, pd, 0, 4096, 0);
 
-    for (unsigned i = 0; i < 2 * QHCA_MAX_MR; i++) {
-        k = &key[i % QHCA_MAX_MR];
+    for (unsigned i = 0; i < 2 * VHCA_MAX_MR; i++) {
+        k = &key[i % VHCA_MAX_MR];
         REQUIRE(!*k || guest_cmd_obj(g, QHCA_CMD_DEREG_MR, *k) == QHCA_OK);
         *k = guest_create(g, &cmd);
         REQUIRE(*k == (uint32_t)(g->drawn >> 32 << 8 | (g->drawn & 0xff)));
     }
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_NO_RESOURCE);
-    CHECK_EQ(qhca_engine_num_objects(g->e), QHCA_MAX_MR + 1);
+    CHECK_EQ(qhca_engine_num_objects(g->e), VHCA_MAX_MR + 1);
 }
 
 static int rereg(struct guest *g, struct qhca_cmd cmd, uint32_t key,
@@ -377,7 +377,7 @@ static void reregister(void)
     user = user_of(g, pd2);
     mr = vhca_mr_check(g->e, &user, key, 0x55fff, 1, 0);
     REQUIRE(mr);
-    CHECK_EQ(vhca_mr_read(g->e, mr, 0x55fff, &byte, 1), QHCA_MEM_OK);
+    CHECK_EQ(vhca_mr_read(g->e, mr, 0x55fff, &byte, 1), VHCA_MEM_OK);
     CHECK_EQ(byte, 77);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_PD, pd), QHCA_OK);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, key), QHCA_OK);

@@ -42,7 +42,7 @@ static void all_of_them(void)
     start();
     cmd.alloc_mw.type = QHCA_MW_1;
     cmd.alloc_mw.pdn = htole32(node.pdn);
-    for (uint32_t i = 0; i < QHCA_MAX_MW; i++) {
+    for (uint32_t i = 0; i < VHCA_MAX_MW; i++) {
         REQUIRE(guest_cmd(g, &cmd, NULL) == QHCA_OK);
     }
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_NO_RESOURCE);

@@ -253,7 +253,7 @@ static void denied(void)
     };
 
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
-        bool word = vhca_wr_info(rows[i].opcode)->rules & QHCA_RULE_8_BYTES;
+        bool word = vhca_wr_info(rows[i].opcode)->rules & VHCA_WR_8_BYTES;
         struct rc_wr wr;
         struct qhca_eqe eqe;
 
@@ -292,7 +292,7 @@ static void unanswered(void)
     no_event();
     CHECK(odp_fault(g, qp.qpn, QHCA_PAGE_SEND, &f));
     for (unsigned i = 0; i < 3; i++) {
-        guest_advance(g, QHCA_PAGE_WAIT_NS);
+        guest_advance(g, VHCA_PAGE_WAIT_NS);
         guest_run(g);
         REQUIRE(eq_next(&node.async, &eqe));
         CHECK_EQ(eqe.type, QHCA_EVENT_PAGE_FAULT);

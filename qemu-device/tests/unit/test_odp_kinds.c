@@ -327,7 +327,7 @@ static void deregistered(void)
     rc_post(&qp, &wr);
     guest_run(g);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, odp.key), QHCA_OK);
-    guest_advance(g, QHCA_PAGE_WAIT_NS);
+    guest_advance(g, VHCA_PAGE_WAIT_NS);
     rc_expect(&qp.scq, wr.wr_id, QHCA_WC_LOC_PROT_ERR);
 }
 

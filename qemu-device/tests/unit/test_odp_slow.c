@@ -26,7 +26,7 @@ static void start_slow(uint8_t retry, uint8_t rnr_retry)
 /* Post a message to or from absent pages of the peer; returns its wr_id. */
 static uint64_t begin(uint8_t opcode)
 {
-    bool word = vhca_wr_info(opcode)->rules & QHCA_RULE_8_BYTES;
+    bool word = vhca_wr_info(opcode)->rules & VHCA_WR_8_BYTES;
     struct rc_wr wr = rc_wr(&qp, opcode, 0, word ? 8 : LEN);
     struct qhca_seg_le sge = { node.mr.addr + HALF, LEN, odp.key };
 
@@ -82,7 +82,7 @@ static void patient(void)
         rc_expect(&qp.scq, id, QHCA_WC_SUCCESS);
         CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 1);
         CHECK_EQ(counter(g, QHCA_CNT_RETRY_EXC), 0);
-        if (vhca_wr_info(ops[i])->rules & QHCA_RULE_8_BYTES) {
+        if (vhca_wr_info(ops[i])->rules & VHCA_WR_8_BYTES) {
             continue;
         }
         CHECK(guest_is_filled(g, node.mr.addr + (read ? 0 : HALF), LEN, i));

@@ -261,11 +261,11 @@ static void test_slow(void)
     start_limited(0, 1, &RC_OPTS);
     clock = *g->clock;
     control(group, PAUSE, ALL, 0xffff, 60);
-    CHECK(g->e->port->pause.until[0] <= clock + QHCA_PAUSE_NS);
+    CHECK(g->e->port->pause.until[0] <= clock + VHCA_PAUSE_NS);
     snapshot_check(g);
     control(group, PFC, 0xff, 0xffff, 60);
     snapshot_check(g);
-    guest_advance(g, QHCA_PAUSE_NS - 1);
+    guest_advance(g, VHCA_PAUSE_NS - 1);
     CHECK(vhca_paused(g->e, 0));
     guest_advance(g, 1);
     CHECK(!vhca_paused(g->e, 0));

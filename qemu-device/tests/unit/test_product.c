@@ -13,7 +13,7 @@
 #include "harness/odp.h"
 #include "harness/snapshot.h"
 
-#define PIECES  (QHCA_MAX_FAST_REG / 2)
+#define PIECES  (VHCA_MAX_FAST_REG / 2)
 #define SGES    QHCA_MAX_RECV_SGE
 #define IOVA(i) (0x100000ull * ((i) + 1))
 /* CPU time of a call, generously: with sanitizers on a busy machine, too. */
@@ -345,8 +345,8 @@ static void multiply(const struct source *s)
         multiply(&(struct source) { text, name, type, num }); \
     }
 
-SOURCE(multicast, "a datagram to a group", QHCA_QPT_UD, QHCA_MAX_MCAST_QP)
-SOURCE(multicast_here, "one of the port", QHCA_QPT_UD, QHCA_MAX_MCAST_QP)
+SOURCE(multicast, "a datagram to a group", QHCA_QPT_UD, VHCA_MAX_MCAST_QP)
+SOURCE(multicast_here, "one of the port", QHCA_QPT_UD, VHCA_MAX_MCAST_QP)
 SOURCE(datagram, "a datagram to one", QHCA_QPT_UD, 1)
 SOURCE(broadcast, "a frame for all rules", QHCA_QPT_RAW, QHCA_FLOW_MAX)
 SOURCE(broadcast_here, "one of the port", QHCA_QPT_RAW, QHCA_FLOW_MAX)

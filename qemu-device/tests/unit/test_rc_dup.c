@@ -192,7 +192,7 @@ static void test_crowd(void)
         inject_read(PSN + i % 16, 0, 8);
         inject(RC_SEND_ONLY, psn + 1, 8);       /* a gap */
     }
-    CHECK(engine_qp()->rsp.q_tail - engine_qp()->rsp.q_head < QHCA_RESPONSES);
+    CHECK(engine_qp()->rsp.q_tail - engine_qp()->rsp.q_head < VHCA_RESPONSES);
     inject(RC_SEND_MIDDLE, psn, MTU);           /* a fatal error */
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
     inject_read(PSN, 0, 8);

@@ -41,7 +41,7 @@ static void post_long(uint8_t opcode)
     wr.num_sge = 4;
     for (unsigned i = 0; i < 4; i++) {
         wr.sge[i] = (struct qhca_seg_le) {
-            node.mr.addr + MTU * (1 + i) - len[i], len[i], QHCA_RESERVED_LKEY,
+            node.mr.addr + MTU * (1 + i) - len[i], len[i], VHCA_RESERVED_LKEY,
         };
     }
     if (opcode == QHCA_WR_RDMA_WRITE) {
@@ -121,7 +121,7 @@ static void test_write(void)
 {
     start();
     post_long(QHCA_WR_RDMA_WRITE);
-    CHECK_EQ(peer_drain(&qp), QHCA_WINDOW);
+    CHECK_EQ(peer_drain(&qp), VHCA_WINDOW);
     jump(PACKETS - 1);
     rc_ring(&qp);
     guest_settle(g);
@@ -155,7 +155,7 @@ static void start_receive(uint8_t type, unsigned left)
     start_alone(&o);
     for (unsigned i = 0; i < 4; i++) {
         sge[i] = (struct qhca_seg_le) {
-            node.mr.addr, LEN / 2, QHCA_RESERVED_LKEY,
+            node.mr.addr, LEN / 2, VHCA_RESERVED_LKEY,
         };
     }
     sge[1].addr = node.mr.addr + 8192 - LEN / 2;

@@ -251,13 +251,13 @@ static void test_long_reads(void)
     struct rc_opts o = RC_OPTS;
     const unsigned n = 20, packets = 100;
 
-    o.rd_atomic = QHCA_MAX_RD_ATOMIC;
+    o.rd_atomic = VHCA_MAX_RD_ATOMIC;
     start_alone(&o);
     for (unsigned i = 0; i < n; i++) {
         post(QHCA_WR_RDMA_READ, packets * 1024);
     }
     post(QHCA_WR_SEND, 4);
-    for (unsigned i = 0; i < QHCA_MAX_RD_ATOMIC; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_RD_ATOMIC; i++) {
         peer_expect(&qp, RC_READ_REQUEST, PSN + i * packets);
     }
     peer_expect_none(&qp);
@@ -268,11 +268,11 @@ static void test_long_reads(void)
                         PSN + i * packets + k, 1024);
         }
         done(i, 0);
-        if (i + QHCA_MAX_RD_ATOMIC < n) {
+        if (i + VHCA_MAX_RD_ATOMIC < n) {
             peer_expect(&qp, RC_READ_REQUEST,
-                        PSN + (i + QHCA_MAX_RD_ATOMIC) * packets);
+                        PSN + (i + VHCA_MAX_RD_ATOMIC) * packets);
         }
-        if (i + QHCA_MAX_RD_ATOMIC == n - 1) {
+        if (i + VHCA_MAX_RD_ATOMIC == n - 1) {
             peer_expect(&qp, RC_SEND_ONLY, PSN + n * packets);
         }
         peer_expect_none(&qp);
@@ -284,13 +284,13 @@ static void test_long_reads(void)
     start_alone(&o);
     post(QHCA_WR_RDMA_READ, packets * 1024);
     post(QHCA_WR_RDMA_WRITE, packets * 1024);
-    CHECK_EQ(peer_drain(&qp), 1 + QHCA_WINDOW);
+    CHECK_EQ(peer_drain(&qp), 1 + VHCA_WINDOW);
     guest_advance(g, T(10));
-    CHECK_EQ(peer_drain(&qp), 1 + QHCA_WINDOW);
+    CHECK_EQ(peer_drain(&qp), 1 + VHCA_WINDOW);
     answer_read(RC_READ_RESP_FIRST, PSN, 1024);
     CHECK_EQ(peer_drain(&qp), 0);
     guest_advance(g, T(10));            /* the rest of the READ */
-    CHECK_EQ(peer_drain(&qp), 1 + QHCA_WINDOW);
+    CHECK_EQ(peer_drain(&qp), 1 + VHCA_WINDOW);
 }
 
 /* Inside a port, with frames: the maximum of READs is in flight at once. */
@@ -299,7 +299,7 @@ static void test_long_reads_here(void)
     const unsigned n = 40;
     struct rc_opts o = RC_OPTS;
 
-    o.rd_atomic = o.dest_rd_atomic = QHCA_MAX_RD_ATOMIC;
+    o.rd_atomic = o.dest_rd_atomic = VHCA_MAX_RD_ATOMIC;
     o.sq_log = 6;
     for (unsigned frames = 0; frames < 2; frames++) {
         const struct vhca_requester *r;
@@ -315,10 +315,10 @@ static void test_long_reads_here(void)
         }
         rc_ring(&qp);
         r = &vhca_qp_get(g->e, qp.qpn)->req;
-        CHECK(vhca_qp_get(g->e, qp.qpn)->sq.ci <= n - QHCA_MAX_RD_ATOMIC);
+        CHECK(vhca_qp_get(g->e, qp.qpn)->sq.ci <= n - VHCA_MAX_RD_ATOMIC);
         /* The call may have ended between one READ and the next. */
-        CHECK(r->rd_atomic >= QHCA_MAX_RD_ATOMIC - 1);
-        CHECK(r->read_psns > (QHCA_MAX_RD_ATOMIC - 2) * 512);
+        CHECK(r->rd_atomic >= VHCA_MAX_RD_ATOMIC - 1);
+        CHECK(r->read_psns > (VHCA_MAX_RD_ATOMIC - 2) * 512);
         guest_settle(g);
         all_done(0, n, 0);
         CHECK_EQ(vhca_qp_get(g->e, qp.qpn)->req.read_psns, 0);

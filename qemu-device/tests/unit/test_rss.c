@@ -177,7 +177,7 @@ static void hostile(void)
     TRY(0x8000003f, (void)0, QHCA_ERR_PARAM);
     TRY(TYPES, bad.queue[0] = QUEUES, QHCA_ERR_OBJ);
     TRY(TYPES, bad.queue[127] = QUEUES, QHCA_ERR_OBJ);
-    TRY(TYPES, bad.queue[64] = QHCA_MAX_ETH_PAIRS, QHCA_ERR_OBJ);
+    TRY(TYPES, bad.queue[64] = VHCA_MAX_ETH_PAIRS, QHCA_ERR_OBJ);
     TRY(TYPES, bad.queue[1] = 255, QHCA_ERR_OBJ);
     TRY(TYPES, bad.rsvd[3] = 255, QHCA_OK);
 #undef TRY
@@ -193,7 +193,7 @@ static void one_queue(void)
 
     start();
     CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_DEVICE, 0, &a, sizeof(a)), QHCA_OK);
-    CHECK_EQ(le32toh(a.max_ethq), 2 * QHCA_MAX_ETH_PAIRS);
+    CHECK_EQ(le32toh(a.max_ethq), 2 * VHCA_MAX_ETH_PAIRS);
     g = guest_start();
     g->e->cfg.eth_queues = 1;
     g->spare = NULL;

@@ -35,19 +35,19 @@ static void lists(void)
     }
     CHECK(vhca_segs_check(g->e, &user, segs, 5, QHCA_ACCESS_LOCAL_WRITE));
     CHECK_EQ(vhca_segs_write(g->e, 0, &user, segs, 5, 0, in, sizeof(in)),
-             QHCA_MEM_OK);
+             VHCA_MEM_OK);
     for (off = 0; off < sizeof(in); off += off < 20 ? 1 : 333) {
         for (n = 0; n <= sizeof(in) - off; n += n < 20 ? 1 : 457) {
             memset(out, 0, sizeof(out));
             REQUIRE(vhca_segs_read(g->e, &user, segs, 5, off, out, n) ==
-                    QHCA_MEM_OK);
+                    VHCA_MEM_OK);
             REQUIRE(memcmp(out, in + off, n) == 0);
         }
     }
     CHECK_EQ(*(uint8_t *)guest_ptr(g, a.addr + 4000, 1), in[5010]);
     CHECK_EQ(*(uint8_t *)guest_ptr(g, a.addr + 110, 1), 0);
-    CHECK_EQ(vhca_segs_write(g->e, 0, &user, segs, 5, 0, in, 0), QHCA_MEM_OK);
-    CHECK_EQ(vhca_segs_read(g->e, &user, NULL, 0, 0, out, 0), QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_write(g->e, 0, &user, segs, 5, 0, in, 0), VHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_read(g->e, &user, NULL, 0, 0, out, 0), VHCA_MEM_OK);
 }
 
 static void list_errors(void)
@@ -66,20 +66,20 @@ static void list_errors(void)
     CHECK(!vhca_segs_check(g->e, &user, segs, 2, QHCA_ACCESS_LOCAL_WRITE));
     CHECK(!vhca_segs_check(g->e, &user, segs, 3, 0));
     CHECK_EQ(vhca_segs_write(g->e, 0, &user, segs, 2, 0, buf, 100),
-             QHCA_MEM_OK);
+             VHCA_MEM_OK);
     CHECK_EQ(vhca_segs_write(g->e, 0, &user, segs, 2, 0, buf, 101),
-             QHCA_MEM_DENIED);
-    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 3, 0, buf, 296), QHCA_MEM_OK);
+             VHCA_MEM_DENIED);
+    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 3, 0, buf, 296), VHCA_MEM_OK);
     CHECK_EQ(vhca_segs_read(g->e, &user, segs, 3, 0, buf, 297),
-             QHCA_MEM_DENIED);
+             VHCA_MEM_DENIED);
     g->bad_from = ro.addr + 50;
     g->bad_to = ro.addr + 51;
-    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 2, 0, buf, 150), QHCA_MEM_OK);
-    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 2, 0, buf, 151), QHCA_MEM_DMA);
+    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 2, 0, buf, 150), VHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 2, 0, buf, 151), VHCA_MEM_DMA);
     /* A segment across the end of the address space does not start at 0. */
     segs[0].addr = UINT64_MAX - 49;
     CHECK_EQ(vhca_segs_read(g->e, &user, segs, 1, 60, buf, 10),
-             QHCA_MEM_DENIED);
+             VHCA_MEM_DENIED);
 }
 
 /* Any QP may use the null key beside other keys; it accesses no memory. */
@@ -89,8 +89,8 @@ static void null_key(void)
     uint32_t pd = pd_create(g);
     struct gmr a = mr_create(g, pd, 4096, RW);
     struct vhca_seg segs[] = {
-        { 0, 100, QHCA_NULL_LKEY }, { a.addr, 100, a.key },
-        { UINT64_MAX - 99, 100, QHCA_NULL_LKEY },
+        { 0, 100, VHCA_NULL_LKEY }, { a.addr, 100, a.key },
+        { UINT64_MAX - 99, 100, VHCA_NULL_LKEY },
     };
     struct vhca_key_user user = user_of(g, pd), other = { .pd = NULL };
     uint8_t in[300], out[300];
@@ -99,24 +99,24 @@ static void null_key(void)
     memset(in, 0xab, sizeof(in));
     memset(out, 0xcd, sizeof(out));
     CHECK(vhca_segs_check(g->e, &user, segs, 3, QHCA_ACCESS_LOCAL_WRITE));
-    CHECK_EQ(vhca_segs_write(g->e, 0, &user, segs, 3, 0, in, 300), QHCA_MEM_OK);
-    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 3, 0, out, 300), QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_write(g->e, 0, &user, segs, 3, 0, in, 300), VHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 3, 0, out, 300), VHCA_MEM_OK);
     for (unsigned i = 0; i < 300; i++) {
         REQUIRE(out[i] == (i / 100 == 1 ? 0xab : 0));
     }
     calls = g->reads + g->writes;
     CHECK_EQ(vhca_segs_write(g->e, 0, &other, segs, 1, 0, in, 100),
-             QHCA_MEM_OK);
-    CHECK_EQ(vhca_segs_read(g->e, &other, segs, 1, 0, in, 100), QHCA_MEM_OK);
+             VHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_read(g->e, &other, segs, 1, 0, in, 100), VHCA_MEM_OK);
     CHECK_EQ(g->reads + g->writes, calls);
     for (unsigned access = 2; access <= QHCA_ACCESS_FLUSH_PERSISTENT;
          access <<= 1) {
-        CHECK(!vhca_mr_check(g->e, &user, QHCA_NULL_LKEY, 0, 8,
+        CHECK(!vhca_mr_check(g->e, &user, VHCA_NULL_LKEY, 0, 8,
                              (uint16_t)access));
     }
     segs[2].addr++;
     CHECK(!vhca_segs_check(g->e, &user, segs, 3, 0));
-    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, QHCA_NULL_LKEY),
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, VHCA_NULL_LKEY),
              QHCA_ERR_OBJ);
 }
 

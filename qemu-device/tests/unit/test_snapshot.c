@@ -352,8 +352,8 @@ static void newer_rows(void)
         uint32_t old, new;
     } is = { 1, 2 };
     const struct vhca_snap_field rows[] = {
-        QHCA_SNAP_ANY(struct pair, old),
-        QHCA_SNAP_SINCE(2, struct pair, new, 5),
+        VHCA_SNAP_ANY(struct pair, old),
+        VHCA_SNAP_SINCE(2, struct pair, new, 5),
         { 0 }
     };
     struct vhca_snap s = { .out = bad, .end = sizeof(bad), .version = 2 };

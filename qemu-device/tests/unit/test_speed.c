@@ -88,7 +88,7 @@ static void test_lifted(void)
     let_pass(10 * MS, 200);
     CHECK(!vhca_port_open(g->e));
     set_speed(0);
-    CHECK_EQ(speed(), QHCA_PORT_SPEED);
+    CHECK_EQ(speed(), VHCA_PORT_SPEED);
     let_pass(MS, 100000);
     CHECK_EQ(vhca_qp_get(g->e, qp.qpn)->sq.ci, 4000);
     let_pass(1000 * MS, 10);
@@ -129,11 +129,11 @@ static void test_events(void)
     start_node();
     set_speed(0);
     no_event();
-    set_speed(QHCA_PORT_SPEED);         /* as fast as it is without limit */
+    set_speed(VHCA_PORT_SPEED);         /* as fast as it is without limit */
     no_event();
-    CHECK(!qhca_engine_set_bandwidth(g->e, *g->clock, QHCA_PORT_SPEED + 1));
+    CHECK(!qhca_engine_set_bandwidth(g->e, *g->clock, VHCA_PORT_SPEED + 1));
     CHECK(!qhca_engine_set_bandwidth(g->e, *g->clock, UINT32_MAX));
-    CHECK_EQ(speed(), QHCA_PORT_SPEED);
+    CHECK_EQ(speed(), VHCA_PORT_SPEED);
     no_event();
     set_speed(40000);
     eq_expect(&node.async, QHCA_EVENT_SPEED_CHANGE, 1);
@@ -141,7 +141,7 @@ static void test_events(void)
     no_event();
     set_speed(0);
     eq_expect(&node.async, QHCA_EVENT_SPEED_CHANGE, 1);
-    CHECK_EQ(speed(), QHCA_PORT_SPEED);
+    CHECK_EQ(speed(), VHCA_PORT_SPEED);
 }
 
 /* However often it changes, at most one event waits for a slow driver. */
@@ -190,7 +190,7 @@ static void test_moved(void)
         bool event;
     } rows[] = {
         { 0, 1000, true }, { 1000, 0, true }, { 1000, 1000, false },
-        { 0, 0, false }, { 0, QHCA_PORT_SPEED, false }, { 25000, 1000, true },
+        { 0, 0, false }, { 0, VHCA_PORT_SPEED, false }, { 25000, 1000, true },
     };
 
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -202,7 +202,7 @@ static void test_moved(void)
         REQUIRE(state);
         g->e->cfg.bandwidth = rows[i].to;       /* another device */
         CHECK(snapshot_load(g, state, len));
-        CHECK_EQ(speed(), rows[i].to ? rows[i].to : QHCA_PORT_SPEED);
+        CHECK_EQ(speed(), rows[i].to ? rows[i].to : VHCA_PORT_SPEED);
         no_event();
         set_speed(rows[i].to);
         if (rows[i].event) {
@@ -214,7 +214,7 @@ static void test_moved(void)
 
 static void test_bad_state(void)
 {
-    static const uint64_t bad[] = { 0, QHCA_PORT_SPEED + 1, UINT32_MAX };
+    static const uint64_t bad[] = { 0, VHCA_PORT_SPEED + 1, UINT32_MAX };
 
     for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
         struct field_edit edit = { .value = bad[i] };
@@ -226,7 +226,7 @@ static void test_bad_state(void)
         state = fields_save(g, &edit, 1, &len);
         CHECK(!snapshot_load(g, state, len));
         CHECK(strstr(snapshot_why(), "speed"));
-        CHECK_EQ(vhca_port_speed(g->e), QHCA_PORT_SPEED);
+        CHECK_EQ(vhca_port_speed(g->e), VHCA_PORT_SPEED);
     }
 }
 
@@ -234,7 +234,7 @@ static void test_bad_state(void)
 
 static uint64_t hits_of(const char *rule)
 {
-    char text[QHCA_FAULTS_TEXT];
+    char text[VHCA_FAULTS_TEXT];
     const char *at;
 
     qhca_engine_get_faults(g->e, text, sizeof(text));

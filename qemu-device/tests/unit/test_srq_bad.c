@@ -143,7 +143,7 @@ static void reserved_key(void)
         rx[0] = rc_create(&node, &o);
         rc_connect(&tx[0], &rx[0]);
         sge = (struct qhca_seg_le) {
-            guest_alloc(g, 100, 64), 100, QHCA_RESERVED_LKEY
+            guest_alloc(g, 100, 64), 100, VHCA_RESERVED_LKEY
         };
         srq_put(&srq, 9, 1, &sge);
         srq_ring(&srq);

@@ -332,7 +332,7 @@ static void timers_stop_with_the_device(void)
 static void fifo(void)
 {
     struct vhca_fifo f = { 0 };
-    uint8_t frame[QHCA_MAX_FRAME + 1];
+    uint8_t frame[VHCA_MAX_FRAME + 1];
     const uint8_t *p;
     unsigned i, round;
     uint32_t from;
@@ -343,13 +343,13 @@ static void fifo(void)
     CHECK(!vhca_fifo_push(&f, frame, sizeof(frame), 0, 0));
     f.head = f.tail = UINT32_MAX - 200;         /* across the wrap */
     for (round = 0; round < 5; round++) {
-        for (i = 0; i < QHCA_FIFO_FRAMES; i++) {
+        for (i = 0; i < VHCA_FIFO_FRAMES; i++) {
             frame[0] = (uint8_t)i;
             frame[i + 1] = (uint8_t)round;
             REQUIRE(vhca_fifo_push(&f, frame, i + 2, i << 16, 0));
         }
         CHECK(!vhca_fifo_push(&f, frame, 1, 0, 0));
-        for (i = 0; i < QHCA_FIFO_FRAMES; i++) {
+        for (i = 0; i < VHCA_FIFO_FRAMES; i++) {
             p = vhca_fifo_peek(&f, &len, &from);
             REQUIRE(p && len == i + 2 && p[0] == i && p[i + 1] == round);
             REQUIRE(from == i << 16);

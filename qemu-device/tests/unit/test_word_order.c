@@ -218,7 +218,7 @@ static void touch(struct guest *guest, uint64_t addr)
 
 static void test_contention(void)
 {
-    static const unsigned times[] = { 0, 1, QHCA_ADD_TRIES - 1, UINT32_MAX };
+    static const unsigned times[] = { 0, 1, VHCA_ADD_TRIES - 1, UINT32_MAX };
     uint64_t *word;
 
     start_big();
@@ -229,13 +229,13 @@ static void test_contention(void)
         busy = times[i];
         *word = htobe64(255);
         inject(RC_FETCH_ADD, i);
-        if (busy < QHCA_ADD_TRIES) {
+        if (busy < VHCA_ADD_TRIES) {
             expect_orig(i, 255 + 256ull * busy);
             CHECK(be64toh(*word) == 256 + 256ull * busy);
         } else {
             expect_refused(i);
-            CHECK_EQ(tries, QHCA_ADD_TRIES);
-            CHECK(be64toh(*word) == 255 + 256ull * QHCA_ADD_TRIES);
+            CHECK_EQ(tries, VHCA_ADD_TRIES);
+            CHECK(be64toh(*word) == 255 + 256ull * VHCA_ADD_TRIES);
         }
     }
 }
