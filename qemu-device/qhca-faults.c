@@ -122,8 +122,8 @@ static char *qhca_get_faults(Object *obj, Error **errp)
     if (!s->engine) {
         return g_strdup(s->faults ?: "");
     }
-    text = g_malloc(VHCA_FAULTS_TEXT);
-    qhca_engine_get_faults(s->engine, text, VHCA_FAULTS_TEXT);
+    text = g_malloc(VHCA_RULES_TEXT);
+    qhca_engine_get_faults(s->engine, text, VHCA_RULES_TEXT);
     return text;
 }
 

@@ -304,11 +304,11 @@ bool qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
                             const char *text, struct qhca_fault_error *err);
 /*
  * Print the rules, a line each that can be set again, with the number of hits.
- * Returns the length, as snprintf() does; VHCA_FAULTS_TEXT is always enough.
+ * Returns the length, as snprintf() does; VHCA_RULES_TEXT is always enough.
  */
 size_t qhca_engine_get_faults(const struct qhca_engine *e, char *buf,
                               size_t size);
-#define VHCA_FAULTS_TEXT    6144u
+#define VHCA_RULES_TEXT    6144u
 
 /*
  * Write the state of the device to @buf, so that another engine with the same

@@ -38,7 +38,7 @@ static struct json_object *get_max_memory(struct hca *hca)
 
 static struct json_object *get_faults(struct hca *hca)
 {
-    char text[VHCA_FAULTS_TEXT];
+    char text[VHCA_RULES_TEXT];
 
     qhca_engine_get_faults(hca->engine, text, sizeof(text));
     return json_object_new_string(text);

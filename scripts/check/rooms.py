@@ -26,7 +26,7 @@ TESTS = os.path.join(TOP, 'qemu-device/tests')
 COMMON = os.path.join(TOP, 'qemu-device/common')
 DRIVER = os.path.join(TOP, 'drivers/net/ethernet/qhca')
 # From the bottom layer up; Documentation/architecture.rst says what each is for.
-ROOMS = ('.', 'wire', 'core', 'shadow', 'faults', 'memory', 'events', 'port', 'congestion',
+ROOMS = ('.', 'wire', 'core', 'shadow', 'rules', 'memory', 'events', 'port', 'congestion',
          'qp', 'rq', 'requester', 'responder', 'link', 'eth', 'raw', 'qps', 'cmd', 'device')
 # What QEMU and the tests may include.
 PUBLIC = {'engine.h', 'trace.def'}

@@ -45,9 +45,9 @@ ROWS = (
     (ENGINE + 'core/core.h', 'VHCA_UNIT_OBJECTS', BOUNDS, r'a look at # objects of a table'),
     (ENGINE + 'core/core.h', 'VHCA_UNIT_BLOCKS', BOUNDS, r'one for # block addresses freed'),
     (ENGINE + 'core/fifo.h', 'VHCA_FIFO_FRAMES', BOUNDS, r'at # frames: requests wait'),
-    (ENGINE + 'faults/faults.h', 'VHCA_FAULT_HELD', BOUNDS, r'with fault rules: at #, lost'),
-    (ENGINE + 'faults/faults.h', 'VHCA_FAULT_RULES', BOUNDS, r'The rules themselves, # at most'),
-    (ENGINE + 'faults/faults.h', 'VHCA_FAULT_HELD', FAULTS, r'Up to # packets can be on their way'),
+    (ENGINE + 'rules/rules.h', 'VHCA_RULE_HELD', BOUNDS, r'with fault rules: at #, lost'),
+    (ENGINE + 'rules/rules.h', 'VHCA_MAX_RULES', BOUNDS, r'The rules themselves, # at most'),
+    (ENGINE + 'rules/rules.h', 'VHCA_RULE_HELD', FAULTS, r'Up to # packets can be on their way'),
     (ENGINE + 'port/port.h', 'VHCA_MAX_MCAST_QP', BOUNDS, r'each member of a group \(# at most\)'),
 )
 

@@ -6,7 +6,7 @@
 #ifndef QHCA_ENGINE_CMD_H
 #define QHCA_ENGINE_CMD_H
 
-#include "../faults/faults.h"
+#include "../rules/rules.h"
 #include "../qps/qps.h"
 #include "../shadow/shadow.h"
 

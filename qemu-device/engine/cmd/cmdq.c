@@ -87,23 +87,23 @@ static int judge(struct qhca_engine *e)
 {
     struct vhca_cmdq *q = e->cmdq;
     unsigned opcode = le16toh(q->cmd.opcode);
-    struct vhca_fault_at at = {
-        .point = VHCA_FAULT_CMD, .kind = (uint8_t)opcode,
+    struct vhca_rule_at at = {
+        .point = VHCA_RULE_CMD, .kind = (uint8_t)opcode,
     };
-    struct vhca_fault does;
+    struct vhca_effect does;
 
     q->judged = true;
     if (opcode > UINT8_MAX) {
         return QHCA_OK;
     }
-    does = vhca_fault_judge(e, &at);
-    if (does.action == VHCA_FAULT_STALL) {
+    does = vhca_rule_judge(e, &at);
+    if (does.action == VHCA_RULE_STALL) {
         q->stalled = true;
-        e->faults->stalled = does.value ? e->now + does.value : 0;
-        vhca_faults_update(e);
+        e->rules->stalled = does.value ? e->now + does.value : 0;
+        vhca_rules_update(e);
         return VHCA_AGAIN;
     }
-    return does.action == VHCA_FAULT_FAIL ? (int)does.value : QHCA_OK;
+    return does.action == VHCA_RULE_FAIL ? (int)does.value : QHCA_OK;
 }
 
 static int execute(struct qhca_engine *e, uint32_t slot)
@@ -159,7 +159,7 @@ static bool take(struct qhca_engine *e, uint32_t slot)
                               sizeof(q->cmd));
     q->ctx.cmd = &q->cmd;
     q->ctx.mbox = q->mbox;
-    q->judged = !vhca_faults_at(e, VHCA_FAULT_CMD);
+    q->judged = !vhca_rules_at(e, VHCA_RULE_CMD);
     q->ctx.again = false;
     q->ctx.obj = q->ctx.from = q->ctx.done = 0;
     return q->active;

@@ -50,7 +50,7 @@ struct qhca_engine {
     struct vhca_timers timers;
     uint64_t cnt[QHCA_CNT_MAX];
 
-    struct vhca_faults *faults;
+    struct vhca_rules *rules;
     struct vhca_memory *memory;
     struct vhca_events *events;
     struct vhca_port *port;

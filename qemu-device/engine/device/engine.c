@@ -10,7 +10,7 @@
 /* struct house - an engine with all its rooms */
 struct house {
     struct qhca_engine engine;
-    struct vhca_faults faults;
+    struct vhca_rules rules;
     struct vhca_memory memory;
     struct vhca_events events;
     struct vhca_port port;
@@ -28,17 +28,17 @@ struct house {
 
 static void send_held(struct qhca_engine *e)
 {
-    struct vhca_fault_held *h;
+    struct vhca_rule_held *h;
 
-    while (vhca_may_go_on(e) && (h = vhca_fault_due(e)) != NULL &&
-           (h->point == VHCA_FAULT_TX || !vhca_delivering(e))) {
-        (h->point == VHCA_FAULT_TX ? vhca_fault_send : vhca_fault_take)(e, h);
+    while (vhca_may_go_on(e) && (h = vhca_rule_due(e)) != NULL &&
+           (h->point == VHCA_RULE_TX || !vhca_delivering(e))) {
+        (h->point == VHCA_RULE_TX ? vhca_rule_send : vhca_rule_take)(e, h);
     }
 }
 
 static void move_link(struct qhca_engine *e, bool down)
 {
-    struct vhca_faults *f = e->faults;
+    struct vhca_rules *f = e->rules;
 
     if (down) {
         f->link_back = MAX_OF(f->link_back, e->now + f->link_ns);
@@ -51,35 +51,35 @@ static void move_link(struct qhca_engine *e, bool down)
 
 static void fault_due(struct qhca_engine *e, struct vhca_timer *t)
 {
-    struct vhca_faults *f = e->faults;
+    struct vhca_rules *f = e->rules;
     unsigned wanted;
 
     (void)t;
-    vhca_faults_tick(e);
+    vhca_rules_tick(e);
     wanted = f->wanted;
     f->wanted = 0;
     send_held(e);
-    move_link(e, wanted & 1u << VHCA_FAULT_LINK_DOWN);
+    move_link(e, wanted & 1u << VHCA_RULE_LINK_DOWN);
     vhca_pause(e, f->pause_classes, f->pause_ns);
     f->pause_classes = 0;
     if (f->stalled && f->stalled <= e->now) {
         f->stalled = 0;
         e->cmdq->stalled = false;
     }
-    if (wanted & 1u << VHCA_FAULT_REMOVE) {
+    if (wanted & 1u << VHCA_RULE_REMOVE) {
         e->ops->remove(e->opaque);
     }
-    if (wanted & 1u << VHCA_FAULT_FATAL) {
+    if (wanted & 1u << VHCA_RULE_FATAL) {
         vhca_fatal(e, QHCA_FATAL_INJECTED);
     }
-    vhca_faults_update(e);
+    vhca_rules_update(e);
 }
 
 /* ---- the room ---- */
 
 static void reset(struct qhca_engine *e)
 {
-    if (e->faults->link_back) {         /* a rule has taken the link down */
+    if (e->rules->link_back) {         /* a rule has taken the link down */
         e->port->link = e->device->link_wanted;
     }
     e->device->timers_due = false;
@@ -90,7 +90,7 @@ static void reset(struct qhca_engine *e)
 static bool init(struct qhca_engine *e)
 {
     vhca_run_init(e);
-    e->faults->timer.fn = fault_due;
+    e->rules->timer.fn = fault_due;
     e->device->link_wanted = true;
     return vhca_shadow_init(e);
 }
@@ -111,7 +111,7 @@ static const struct vhca_room device_room = {
 
 /* Created in this order, reset and freed in the reverse one. */
 const struct vhca_room *const vhca_rooms[] = {
-    &vhca_core_room, &vhca_faults_room, &vhca_memory_room, &vhca_events_room,
+    &vhca_core_room, &vhca_rules_room, &vhca_memory_room, &vhca_events_room,
     &vhca_rq_room, &vhca_port_room, &vhca_congestion_room, &vhca_qp_room,
     &vhca_eth_room, &vhca_raw_room, &vhca_qps_room, &device_room, NULL
 };
@@ -157,7 +157,7 @@ static struct qhca_engine *build(void)
     if (!h) {
         return NULL;
     }
-    h->engine.faults = &h->faults;
+    h->engine.rules = &h->rules;
     h->engine.memory = &h->memory;
     h->engine.events = &h->events;
     h->engine.port = &h->port;
@@ -234,7 +234,7 @@ unsigned qhca_engine_holdings(const struct qhca_engine *e,
 size_t qhca_engine_get_faults(const struct qhca_engine *e, char *buf,
                               size_t size)
 {
-    return vhca_faults_print(e, 0, e->faults->num_host, buf, size);
+    return vhca_rules_print(e, 0, e->rules->num_host, buf, size);
 }
 
 uint64_t qhca_engine_memory(const struct qhca_engine *e, uint64_t *max)
@@ -410,7 +410,7 @@ void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up)
     enter(e, now);
     vhca_run_slice(e);
     e->device->link_wanted = up;
-    if (!e->faults->link_back) {
+    if (!e->rules->link_back) {
         vhca_port_set_link(e, up);
     }
     leave(e);
@@ -444,7 +444,7 @@ bool qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
     bool ok;
 
     enter(e, now);
-    ok = vhca_faults_set(e, false, text, err);
+    ok = vhca_rules_set(e, false, text, err);
     leave(e);
     return ok;
 }

@@ -72,7 +72,7 @@ static void write_control(struct qhca_engine *e, uint32_t val)
     }
     e->big_endian = val & QHCA_CONTROL_BIG_ENDIAN;
     e->state = QHCA_STATE_RUNNING;
-    vhca_faults_update(e);
+    vhca_rules_update(e);
 }
 
 static void write_reset(struct qhca_engine *e, uint32_t val)

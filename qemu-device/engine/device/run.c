@@ -138,7 +138,7 @@ uint64_t vhca_run_wake(const struct qhca_engine *e)
         return e->share.paid;
     }
     return vhca_port_open(e) ? next :
-           MIN_OF(next, MAX_OF(e->port->pace.paid, e->faults->pace.paid));
+           MIN_OF(next, MAX_OF(e->port->pace.paid, e->rules->pace.paid));
 }
 
 void vhca_run(struct qhca_engine *e)

@@ -181,7 +181,7 @@ size_t qhca_engine_save(struct qhca_engine *e, uint64_t now, void *buf,
 /* Set the clock to @now, and forget what has to be paid for on the old one. */
 static void start_clock(struct qhca_engine *e, uint64_t now)
 {
-    vhca_faults_set_clock(e, now);
+    vhca_rules_set_clock(e, now);
     e->now = now;
     e->slice.paid = e->share.paid = e->port->pace.paid = now;
 }
@@ -202,7 +202,7 @@ bool qhca_engine_load(struct qhca_engine *e, uint64_t now, const void *buf,
         vhca_reset(e);
         start_clock(e, now);
     }
-    vhca_faults_update(e);      /* rules are not part of the state, and stay */
+    vhca_rules_update(e);      /* rules are not part of the state, and stay */
     vhca_tx_wait(e);
     vhca_pause(e, 0, 0);        /* waits for the end of those in force */
     /* Set the timer, whatever it was set to before. */

@@ -64,24 +64,24 @@ static bool eq_put(struct qhca_engine *e, struct vhca_eq *eq, uint8_t type,
 /* Whether fault rules let the interrupt pass. */
 static bool irq_passes(struct qhca_engine *e, unsigned vector)
 {
-    struct vhca_fault_at at = { .point = VHCA_FAULT_IRQ };
+    struct vhca_rule_at at = { .point = VHCA_RULE_IRQ };
 
-    at.field[VHCA_FAULT_VECTOR] = vector;
-    return vhca_fault_judge(e, &at).action != VHCA_FAULT_DROP;
+    at.field[VHCA_RULE_VECTOR] = vector;
+    return vhca_rule_judge(e, &at).action != VHCA_RULE_DROP;
 }
 
 /* Whether fault rules let the event pass. */
 static bool event_passes(struct qhca_engine *e, uint8_t type, uint32_t obj)
 {
-    struct vhca_fault_at at = { .point = VHCA_FAULT_EVENT, .kind = type };
+    struct vhca_rule_at at = { .point = VHCA_RULE_EVENT, .kind = type };
 
-    at.field[VHCA_FAULT_OBJ] = obj;
-    return vhca_fault_judge(e, &at).action != VHCA_FAULT_DROP;
+    at.field[VHCA_RULE_OBJ] = obj;
+    return vhca_rule_judge(e, &at).action != VHCA_RULE_DROP;
 }
 
 void vhca_raise_irq(struct qhca_engine *e, unsigned vector)
 {
-    if (vhca_running(e) && (!vhca_faults_at(e, VHCA_FAULT_IRQ) ||
+    if (vhca_running(e) && (!vhca_rules_at(e, VHCA_RULE_IRQ) ||
                             irq_passes(e, vector))) {
         e->ops->raise_irq(e->opaque, vector);
     }
@@ -125,7 +125,7 @@ void vhca_fatal(struct qhca_engine *e, enum qhca_fatal reason)
 static void eq_post(struct qhca_engine *e, struct vhca_eq *eq, uint8_t type,
                     uint32_t obj, uint32_t arm_sn)
 {
-    if (vhca_faults_at(e, VHCA_FAULT_EVENT) && !event_passes(e, type, obj)) {
+    if (vhca_rules_at(e, VHCA_RULE_EVENT) && !event_passes(e, type, obj)) {
         return;
     }
     if (!eq_put(e, eq, type, obj, arm_sn)) {

@@ -7,7 +7,7 @@
 #ifndef QHCA_ENGINE_EVENTS_H
 #define QHCA_ENGINE_EVENTS_H
 
-#include "../faults/faults.h"
+#include "../rules/rules.h"
 
 #define VHCA_MAX_CQ             16384u
 #define VHCA_MAX_EQ             64u

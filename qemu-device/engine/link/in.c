@@ -327,8 +327,8 @@ void vhca_link_ack(struct qhca_engine *e, struct vhca_qp *qp,
 void vhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   uint32_t from)
 {
-    if (vhca_faults_at(e, VHCA_FAULT_RX)) {
-        vhca_fault_rx(e, frame, len, from);
+    if (vhca_rules_at(e, VHCA_RULE_RX)) {
+        vhca_rule_rx(e, frame, len, from);
     } else {
         vhca_roce_take(e, frame, len, from);
     }

@@ -142,24 +142,24 @@ static inline void vhca_count_sent(struct qhca_engine *e,
 void vhca_packet_drop(struct qhca_engine *e, const struct vhca_qp *qp,
                       const struct roce_packet *p, enum qhca_counter why);
 
-/* ---- fault.c ---- */
+/* ---- rule.c ---- */
 
 /* vhca_roce_rx() with fault rules. */
-void vhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+void vhca_rule_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                    uint32_t from);
 /* Receive a frame that was held back. */
-void vhca_fault_take(struct qhca_engine *e, struct vhca_fault_held *h);
+void vhca_rule_take(struct qhca_engine *e, struct vhca_rule_held *h);
 /*
  * vhca_link_frame() and vhca_link_cross() with fault rules. A packet that a
  * rule drops or holds back has been sent. One that crosses becomes a frame only
  * if a rule acts on it.
  */
-void vhca_fault_tx(struct qhca_engine *e, struct vhca_qp *qp,
+void vhca_rule_tx(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct vhca_way *way, struct vhca_burst *burst,
                    size_t len);
-void vhca_fault_cross(struct qhca_engine *e, struct vhca_qp *qp,
+void vhca_rule_cross(struct qhca_engine *e, struct vhca_qp *qp,
                       const struct vhca_way *way, struct vhca_burst *burst);
 /* Send a frame that was held back, if there is room for it. */
-void vhca_fault_send(struct qhca_engine *e, struct vhca_fault_held *h);
+void vhca_rule_send(struct qhca_engine *e, struct vhca_rule_held *h);
 
 #endif /* QHCA_ENGINE_LINK_H */

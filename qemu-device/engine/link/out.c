@@ -15,7 +15,7 @@
 static uint32_t at_once(const struct qhca_engine *e, const struct vhca_way *way,
                         bool paced)
 {
-    return vhca_port_limit(e) || paced || vhca_faults_between(e, way->at) ?
+    return vhca_port_limit(e) || paced || vhca_rules_between(e, way->at) ?
            1 : VHCA_SPAN;
 }
 
@@ -94,8 +94,8 @@ static void cross(struct qhca_engine *e, struct vhca_qp *qp,
     burst->p.pad = -(unsigned)burst->p.payload_len & 3;
     vhca_spend(e, 1);
     vhca_trace_tx(e, qp->qpn, burst->p.opcode, burst->p.psn);
-    if (vhca_faults_between(e, way->at)) {
-        vhca_fault_cross(e, qp, way, burst);
+    if (vhca_rules_between(e, way->at)) {
+        vhca_rule_cross(e, qp, way, burst);
     } else {
         vhca_link_cross(e, qp, way, &burst->p);
     }
@@ -111,8 +111,8 @@ static void send_frame(struct qhca_engine *e, struct vhca_qp *qp,
     bool sent = true;
 
     vhca_trace_tx(e, qp->qpn, burst->p.opcode, burst->p.psn);
-    if (vhca_faults_at(e, VHCA_FAULT_TX)) {
-        vhca_fault_tx(e, qp, way, burst, len);
+    if (vhca_rules_at(e, VHCA_RULE_TX)) {
+        vhca_rule_tx(e, qp, way, burst, len);
     } else {
         sent = vhca_link_frame(e, qp, way, burst, len);
     }

@@ -4,7 +4,7 @@
  * region or a window, and a variant byte; every use is checked here
  * (conformance F-004).
  */
-#include "../faults/faults.h"
+#include "../rules/rules.h"
 #include "memory.h"
 
 struct vhca_mr *vhca_mr_by_number(const struct qhca_engine *e, uint32_t key)
@@ -204,7 +204,7 @@ enum vhca_mem_result vhca_mr_write(struct qhca_engine *e, uint32_t qpn,
     mr = resolve(mr, &addr);
     VHCA_ASSERT(covers(mr, addr, len));
     meet_held(e, mr, addr, len);
-    return vhca_faults_at(e, VHCA_FAULT_PORT) && e->faults->disorder ?
+    return vhca_rules_at(e, VHCA_RULE_PORT) && e->rules->disorder ?
            vhca_order_write(e, qpn, mr, addr, buf, len) :
            vhca_mr_put(e, mr, addr, buf, len);
 }

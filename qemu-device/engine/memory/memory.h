@@ -100,7 +100,7 @@ struct vhca_miss {
 
 /* struct vhca_order - data that are held back, see order.c */
 struct vhca_order {
-    unsigned num;               /* of e->faults->data in use */
+    unsigned num;               /* of e->rules->data in use */
     struct vhca_timer timer;    /* for the first of them that is due */
 };
 

@@ -6,23 +6,23 @@
  * order, unless a fault rule asks for disorder: then it holds some of them back
  * for a while. Held pieces never overlap, so whichever comes first is legal.
  */
-#include "../faults/faults.h"
+#include "../rules/rules.h"
 #include "memory.h"
 
-static struct vhca_fault_data *held(const struct qhca_engine *e)
+static struct vhca_rule_data *held(const struct qhca_engine *e)
 {
-    return e->faults->data;
+    return e->rules->data;
 }
 
 /* Place held piece @i; the last one moves to where it was. */
 static void place(struct qhca_engine *e, unsigned i)
 {
     struct vhca_order *o = &e->memory->order;
-    struct vhca_fault_data *h = held(e) + i, *last = held(e) + --o->num;
+    struct vhca_rule_data *h = held(e) + i, *last = held(e) + --o->num;
 
     (void)vhca_dma_write(e, h->addr, h->bytes, h->len);
     if (h != last) {
-        memcpy(h, last, offsetof(struct vhca_fault_data, bytes) + last->len);
+        memcpy(h, last, offsetof(struct vhca_rule_data, bytes) + last->len);
     }
 }
 
@@ -93,12 +93,12 @@ void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
 }
 
 /* Return the length of the next piece of @len bytes for @at. */
-static size_t cut(struct vhca_fault_rule *r, uint64_t at, size_t len)
+static size_t cut(struct vhca_rule *r, uint64_t at, size_t len)
 {
-    size_t n = (size_t)MIN_OF((uint64_t)len, VHCA_FAULT_BYTES);
+    size_t n = (size_t)MIN_OF((uint64_t)len, VHCA_RULE_BYTES);
 
-    if (vhca_fault_draw(r, 2)) {
-        n = 1 + (size_t)vhca_fault_draw(r, n);
+    if (vhca_rule_draw(r, 2)) {
+        n = 1 + (size_t)vhca_rule_draw(r, n);
     }
     /* Up to the next multiple of the grain. */
     n += (size_t)((r->grain - (at + n) % r->grain) % r->grain);
@@ -110,11 +110,11 @@ static bool hold(struct qhca_engine *e, uint32_t qpn, uint64_t at,
                  const uint8_t *data, size_t len)
 {
     struct vhca_order *o = &e->memory->order;
-    struct vhca_fault_rule *r = e->faults->disorder;
-    struct vhca_fault_data *h;
+    struct vhca_rule *r = e->rules->disorder;
+    struct vhca_rule_data *h;
     size_t seen = len;
 
-    if (o->num == VHCA_FAULT_DATA || len > VHCA_FAULT_BYTES) {
+    if (o->num == VHCA_RULE_DATA || len > VHCA_RULE_BYTES) {
         return false;
     }
     vhca_spend(e, 1);
@@ -123,7 +123,7 @@ static bool hold(struct qhca_engine *e, uint32_t qpn, uint64_t at,
     }
     h = held(e) + o->num++;
     h->addr = at;
-    h->due = e->now + 1 + vhca_fault_draw(r, r->within);
+    h->due = e->now + 1 + vhca_rule_draw(r, r->within);
     h->qpn = qpn;
     h->len = (uint32_t)len;
     memcpy(h->bytes, data, len);
@@ -135,7 +135,7 @@ enum vhca_mem_result vhca_order_write(struct qhca_engine *e, uint32_t qpn,
                                       const struct vhca_mr *mr, uint64_t addr,
                                       const uint8_t *buf, size_t len)
 {
-    struct vhca_fault_rule *r = e->faults->disorder;
+    struct vhca_rule *r = e->rules->disorder;
     enum vhca_mem_result result = VHCA_MEM_OK;
     size_t n, run;
 
@@ -146,7 +146,7 @@ enum vhca_mem_result vhca_order_write(struct qhca_engine *e, uint32_t qpn,
         run = len;
         known = vhca_mr_run(e, mr, addr, &run, true, &at);
         n = cut(r, at, len);
-        if (!vhca_fault_draw(r, 2) || !known || run < n ||
+        if (!vhca_rule_draw(r, 2) || !known || run < n ||
             !hold(e, qpn, at, buf, n)) {
             result = vhca_mr_put(e, mr, addr, buf, n);
         }

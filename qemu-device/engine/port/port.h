@@ -189,7 +189,7 @@ static inline uint32_t vhca_port_speed(const struct qhca_engine *e)
  */
 static inline uint32_t vhca_port_limit(const struct qhca_engine *e)
 {
-    uint32_t set = e->cfg.bandwidth, slow = e->faults->mbit;
+    uint32_t set = e->cfg.bandwidth, slow = e->rules->mbit;
 
     return set && slow ? MIN_OF(set, slow) : set + slow;
 }
@@ -198,21 +198,21 @@ static inline uint32_t vhca_port_limit(const struct qhca_engine *e)
 static inline bool vhca_port_open(const struct qhca_engine *e)
 {
     return vhca_pace_left(&e->port->pace, e->now, 1) &&
-           vhca_pace_left(&e->faults->pace, e->now, 1);
+           vhca_pace_left(&e->rules->pace, e->now, 1);
 }
 
 /* Return the ns that frames are on their way, by the fault rules. */
 static inline uint64_t vhca_port_latency(const struct qhca_engine *e)
 {
-    return e->faults->late ? e->faults->late->does.value : 0;
+    return e->rules->late ? e->rules->late->does.value : 0;
 }
 
 /* Pay for a frame of @len bytes that is sent. */
 static inline void vhca_port_pay(struct qhca_engine *e, size_t len)
 {
     vhca_pace_take(&e->port->pace, e->now, len);
-    if (e->faults->slow) {
-        vhca_fault_slow(e, len);
+    if (e->rules->slow) {
+        vhca_rule_slow(e, len);
     }
 }
 

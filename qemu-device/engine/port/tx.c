@@ -52,7 +52,7 @@ bool vhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     }
     vhca_port_pay(e, len);
     if (latency) {
-        e->faults->late->hits++;
+        e->rules->late->hits++;
         wait_until(e, due);
     }
     if (from) {
@@ -67,7 +67,7 @@ bool vhca_tx_long(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   const struct vhca_cut *cut)
 {
     if (!vhca_running(e) || !vhca_port_up(e) || e->port->tx_blocked ||
-        vhca_fifo_used(&e->port->tx) || e->faults->late || e->faults->slow ||
+        vhca_fifo_used(&e->port->tx) || e->rules->late || e->rules->slow ||
         !e->ops->send_long(e->opaque, frame, len, how)) {
         return false;
     }

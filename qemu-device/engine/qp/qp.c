@@ -219,8 +219,8 @@ bool vhca_qp_doorbell_rq(struct qhca_engine *e, const struct vhca_db *db)
 
 /* ---- fault rules ---- */
 
-void vhca_fault_raise(struct qhca_engine *e, struct vhca_qp *qp,
-                      const struct vhca_fault *does)
+void vhca_rule_raise(struct qhca_engine *e, struct vhca_qp *qp,
+                      const struct vhca_effect *does)
 {
     enum qhca_event type = (enum qhca_event)does->value;
 
@@ -231,22 +231,22 @@ void vhca_fault_raise(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
-enum qhca_cqe_status vhca_fault_cqe(struct qhca_engine *e, struct vhca_qp *qp,
+enum qhca_cqe_status vhca_rule_cqe(struct qhca_engine *e, struct vhca_qp *qp,
                                     struct vhca_cq *cq, uint8_t opcode)
 {
-    struct vhca_fault_at at = { .point = VHCA_FAULT_CQE, .kind = opcode };
-    struct vhca_fault does;
+    struct vhca_rule_at at = { .point = VHCA_RULE_CQE, .kind = opcode };
+    struct vhca_effect does;
 
-    at.field[VHCA_FAULT_QPN] = qp->qpn;
-    at.field[VHCA_FAULT_CQN] = cq->cqn;
-    does = vhca_fault_judge(e, &at);
-    if (does.action == VHCA_FAULT_FAIL) {
+    at.field[VHCA_RULE_QPN] = qp->qpn;
+    at.field[VHCA_RULE_CQN] = cq->cqn;
+    does = vhca_rule_judge(e, &at);
+    if (does.action == VHCA_RULE_FAIL) {
         return (enum qhca_cqe_status)does.value;
     }
-    if (does.action == VHCA_FAULT_OVERRUN) {
+    if (does.action == VHCA_RULE_OVERRUN) {
         vhca_cq_overrun(e, cq);
-    } else if (does.action == VHCA_FAULT_RAISE) {
-        vhca_fault_raise(e, qp, &does);
+    } else if (does.action == VHCA_RULE_RAISE) {
+        vhca_rule_raise(e, qp, &does);
     }
     return QHCA_WC_SUCCESS;
 }

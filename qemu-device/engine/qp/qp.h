@@ -10,7 +10,7 @@
 #ifndef QHCA_ENGINE_QP_H
 #define QHCA_ENGINE_QP_H
 
-#include "../faults/faults.h"
+#include "../rules/rules.h"
 #include "../congestion/congestion.h"
 #include "burst.h"
 #include "half.h"
@@ -149,11 +149,11 @@ bool vhca_qp_doorbell_rq(struct qhca_engine *e, const struct vhca_db *db);
  * Apply fault rules to a WR of @qp that is about to complete with success on
  * @cq, with a CQE of @opcode. Returns the status it has to complete with.
  */
-enum qhca_cqe_status vhca_fault_cqe(struct qhca_engine *e, struct vhca_qp *qp,
+enum qhca_cqe_status vhca_rule_cqe(struct qhca_engine *e, struct vhca_qp *qp,
                                     struct vhca_cq *cq, uint8_t opcode);
 /* Raise the event of a rule, and move the QP to ERR if it is an error. */
-void vhca_fault_raise(struct qhca_engine *e, struct vhca_qp *qp,
-                      const struct vhca_fault *does);
+void vhca_rule_raise(struct qhca_engine *e, struct vhca_qp *qp,
+                      const struct vhca_effect *does);
 
 static inline bool vhca_qp_draining(const struct vhca_qp *qp)
 {

@@ -31,9 +31,9 @@ static void push_send_cqe(struct qhca_engine *e, struct vhca_qp *qp,
 static bool complete_one(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct vhca_swr *wr)
 {
-    if (vhca_faults_at(e, VHCA_FAULT_CQE)) {
+    if (vhca_rules_at(e, VHCA_RULE_CQE)) {
         enum qhca_cqe_status status =
-            vhca_fault_cqe(e, qp, qp->scq, vhca_wr_info(wr->opcode)->cqe);
+            vhca_rule_cqe(e, qp, qp->scq, vhca_wr_info(wr->opcode)->cqe);
 
         if (status != QHCA_WC_SUCCESS) {
             vhca_sq_fail(e, qp, status);

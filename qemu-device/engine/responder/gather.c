@@ -11,10 +11,10 @@
 #define WAIT_NS     20000u      /* at most; far less than any timeout */
 
 /* Return the place with what has been read early for the QP, or NULL. */
-static struct vhca_fault_early *find(const struct qhca_engine *e, uint32_t qpn)
+static struct vhca_rule_early *find(const struct qhca_engine *e, uint32_t qpn)
 {
-    for (unsigned i = 0; i < VHCA_FAULT_EARLY; i++) {
-        struct vhca_fault_early *g = &e->faults->early[i];
+    for (unsigned i = 0; i < VHCA_RULE_EARLY; i++) {
+        struct vhca_rule_early *g = &e->rules->early[i];
 
         if (g->num && g->qpn == qpn) {
             return g;
@@ -23,7 +23,7 @@ static struct vhca_fault_early *find(const struct qhca_engine *e, uint32_t qpn)
     return NULL;
 }
 
-static void go_on(struct qhca_engine *e, struct vhca_fault_early *g)
+static void go_on(struct qhca_engine *e, struct vhca_rule_early *g)
 {
     struct vhca_qp *qp = vhca_qp_get(e, g->qpn);
 
@@ -35,21 +35,21 @@ static void go_on(struct qhca_engine *e, struct vhca_fault_early *g)
 
 static void timeout(struct qhca_engine *e, struct vhca_timer *t)
 {
-    go_on(e, container_of(t, struct vhca_fault_early, timer));
+    go_on(e, container_of(t, struct vhca_rule_early, timer));
 }
 
 /*
  * Draw a piece of the response that begins and ends at multiples of the grain,
  * or where all of it does. The first byte of the response is at @at in memory.
  */
-static bool draw_piece(struct vhca_fault_rule *rule,
+static bool draw_piece(struct vhca_rule *rule,
                        const struct vhca_response *r, uint64_t at,
                        uint32_t *off, uint32_t *len)
 {
     uint32_t grain = (uint32_t)rule->grain;
-    uint32_t from = (uint32_t)vhca_fault_draw(rule, r->length);
+    uint32_t from = (uint32_t)vhca_rule_draw(rule, r->length);
     uint32_t max = MIN_OF(r->length - from, VHCA_EARLY_BYTES);
-    uint32_t to = from + 1 + (uint32_t)vhca_fault_draw(rule, max);
+    uint32_t to = from + 1 + (uint32_t)vhca_rule_draw(rule, max);
     uint32_t before = (uint32_t)((at + from) % grain);
     uint32_t after = (grain - (uint32_t)((at + to) % grain)) % grain;
 
@@ -61,7 +61,7 @@ static bool draw_piece(struct vhca_fault_rule *rule,
 /* Read a piece of the response, somewhere. */
 static void read_piece(struct qhca_engine *e, const struct vhca_mr *mr,
                        const struct vhca_response *r,
-                       struct vhca_fault_early *g)
+                       struct vhca_rule_early *g)
 {
     size_t run = 1;             /* only where it begins matters */
     uint32_t off, len;
@@ -69,7 +69,7 @@ static void read_piece(struct qhca_engine *e, const struct vhca_mr *mr,
 
     vhca_spend(e, 1);
     if (vhca_mr_run(e, mr, r->va, &run, false, &at) &&
-        draw_piece(e->faults->disorder, r, at, &off, &len) &&
+        draw_piece(e->rules->disorder, r, at, &off, &len) &&
         vhca_mr_read(e, mr, r->va + off, g->bytes[g->num], len) ==
         VHCA_MEM_OK) {
         g->off[g->num] = off;
@@ -80,7 +80,7 @@ static void read_piece(struct qhca_engine *e, const struct vhca_mr *mr,
 /* Read some pieces of the response, if its key is valid. */
 static void read_pieces(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct vhca_response *r,
-                        struct vhca_fault_early *g)
+                        struct vhca_rule_early *g)
 {
     const struct vhca_mr *mr;
     struct vhca_key_user user;
@@ -92,7 +92,7 @@ static void read_pieces(struct qhca_engine *e, struct vhca_qp *qp,
     if (!mr || (mr->window ? mr->region : mr)->type == QHCA_MR_ODP) {
         return;
     }
-    for (unsigned n = 1 + (unsigned)vhca_fault_draw(e->faults->disorder,
+    for (unsigned n = 1 + (unsigned)vhca_rule_draw(e->rules->disorder,
                                                     VHCA_EARLY_PIECES);
          n > 0; n--) {
         read_piece(e, mr, r, g);
@@ -100,13 +100,13 @@ static void read_pieces(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /* Return a place that nobody waits for, or NULL. */
-static struct vhca_fault_early *take_place(struct qhca_engine *e)
+static struct vhca_rule_early *take_place(struct qhca_engine *e)
 {
-    for (unsigned i = 0; i < VHCA_FAULT_EARLY; i++) {
-        unsigned *next = &e->faults->next_early;
-        struct vhca_fault_early *g = &e->faults->early[*next];
+    for (unsigned i = 0; i < VHCA_RULE_EARLY; i++) {
+        unsigned *next = &e->rules->next_early;
+        struct vhca_rule_early *g = &e->rules->early[*next];
 
-        *next = (*next + 1) % VHCA_FAULT_EARLY;
+        *next = (*next + 1) % VHCA_RULE_EARLY;
         if (!g->timer.pos) {
             return g;
         }
@@ -117,8 +117,8 @@ static struct vhca_fault_early *take_place(struct qhca_engine *e)
 bool vhca_gather_begin(struct qhca_engine *e, struct vhca_qp *qp,
                        struct vhca_response *r)
 {
-    struct vhca_fault_rule *rule = e->faults->disorder;
-    struct vhca_fault_early *g;
+    struct vhca_rule *rule = e->rules->disorder;
+    struct vhca_rule_early *g;
 
     if (!rule || r->early || r->done || !r->length) {
         return false;
@@ -139,7 +139,7 @@ bool vhca_gather_begin(struct qhca_engine *e, struct vhca_qp *qp,
     qp->rsp.early_wait = true;
     g->timer.fn = timeout;
     vhca_timer_set(e, &g->timer, e->now + 1 +
-                   vhca_fault_draw(rule, MIN_OF(rule->within, WAIT_NS)));
+                   vhca_rule_draw(rule, MIN_OF(rule->within, WAIT_NS)));
     return true;
 }
 
@@ -147,7 +147,7 @@ void vhca_gather_use(const struct qhca_engine *e, const struct vhca_qp *qp,
                      const struct vhca_response *r, uint8_t *payload,
                      uint32_t len)
 {
-    const struct vhca_fault_early *g = r->early ? find(e, qp->qpn) : NULL;
+    const struct vhca_rule_early *g = r->early ? find(e, qp->qpn) : NULL;
 
     for (unsigned i = 0; g && i < g->num; i++) {
         uint32_t from = MAX_OF(g->off[i], r->done);
@@ -162,8 +162,8 @@ void vhca_gather_use(const struct qhca_engine *e, const struct vhca_qp *qp,
 
 void vhca_gather_drop(struct qhca_engine *e)
 {
-    for (unsigned i = 0; e->faults->early && i < VHCA_FAULT_EARLY; i++) {
-        struct vhca_fault_early *g = &e->faults->early[i];
+    for (unsigned i = 0; e->rules->early && i < VHCA_RULE_EARLY; i++) {
+        struct vhca_rule_early *g = &e->rules->early[i];
 
         g->num = 0;
         if (g->timer.pos) {

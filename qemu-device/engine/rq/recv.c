@@ -167,7 +167,7 @@ static bool is_failed(struct qhca_engine *e, struct vhca_qp *qp,
                       uint8_t opcode)
 {
     struct vhca_cq *cq = qp->xrcd ? qp->rsp.rwr.srq->cq : qp->rcq;
-    enum qhca_cqe_status status = vhca_fault_cqe(e, qp, cq, opcode);
+    enum qhca_cqe_status status = vhca_rule_cqe(e, qp, cq, opcode);
 
     if (status == QHCA_WC_SUCCESS) {
         return false;
@@ -189,7 +189,7 @@ void vhca_recv_complete(struct qhca_engine *e, struct vhca_qp *qp,
     uint16_t flags = p->solicited ? QHCA_CQE_SOLICITED : 0;
 
     VHCA_ASSERT(qp->rsp.rwr.taken);
-    if (vhca_faults_at(e, VHCA_FAULT_CQE) && is_failed(e, qp, opcode)) {
+    if (vhca_rules_at(e, VHCA_RULE_CQE) && is_failed(e, qp, opcode)) {
         return;
     }
     if (roce_opcode(p->opcode)->flags & OPF_IMM) {
@@ -218,7 +218,7 @@ void vhca_recv_complete_frame(struct qhca_engine *e, struct vhca_qp *qp,
     };
 
     VHCA_ASSERT(qp->rsp.rwr.taken);
-    if (!vhca_faults_at(e, VHCA_FAULT_CQE) ||
+    if (!vhca_rules_at(e, VHCA_RULE_CQE) ||
         !is_failed(e, qp, QHCA_CQE_RECV)) {
         complete(e, qp, &cqe, false);
     }

@@ -8,7 +8,7 @@ void faults_set(const char *text)
 
 uint64_t guest_fault_hits(const struct guest *guest)
 {
-    const struct vhca_faults *f = guest->e->faults;
+    const struct vhca_rules *f = guest->e->rules;
     uint64_t sum = 0;
 
     for (unsigned i = 0; i < f->num_rules; i++) {
@@ -19,7 +19,7 @@ uint64_t guest_fault_hits(const struct guest *guest)
 
 uint64_t faults_hits(unsigned i)
 {
-    return g->e->faults->rule[i].hits;
+    return g->e->rules->rule[i].hits;
 }
 
 void faults_pair_of(const struct rc_opts *o, const char *text)

@@ -272,7 +272,7 @@ static void all_timers(void)
     }
     CHECK_EQ(g->e->timers.used, 2 * qps + CQS);
     CHECK_EQ(g->e->timers.size,
-             2 * qps + VHCA_MAX_CQ + 4 + VHCA_FAULT_EARLY);
+             2 * qps + VHCA_MAX_CQ + 4 + VHCA_RULE_EARLY);
 }
 
 /*

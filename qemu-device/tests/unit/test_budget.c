@@ -275,7 +275,7 @@ static void hold_pieces(void)
     struct roce_packet p;
 
     faults_set("port order=adversarial within=1s");
-    for (uint32_t n = 0; o->num < VHCA_FAULT_DATA; n++) {
+    for (uint32_t n = 0; o->num < VHCA_RULE_DATA; n++) {
         REQUIRE(n < 400);
         p = request(RC_WRITE_ONLY, RC_OPTS.rq_psn + n, n * 1024, 1024);
         p.payload = data;
@@ -308,9 +308,9 @@ static void test_held_pieces(void)
     hold_pieces();
     guest_settle(g);
     rc_post(&sender, &wr);
-    CHECK_EQ(g->e->memory->order.num, VHCA_FAULT_DATA);
+    CHECK_EQ(g->e->memory->order.num, VHCA_RULE_DATA);
     CHECK(g->cost.units >=
-          before + PIECES * VHCA_FAULT_DATA / VHCA_UNIT_OBJECTS);
+          before + PIECES * VHCA_RULE_DATA / VHCA_UNIT_OBJECTS);
 }
 
 static const struct test tests[] = {

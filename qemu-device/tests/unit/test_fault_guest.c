@@ -99,7 +99,7 @@ static void test_wrong(void)
 /* Operator and guest have rules of their own; the operator's apply first. */
 static void test_two_owners(void)
 {
-    char text[1000] = "", shown[VHCA_FAULTS_TEXT];
+    char text[1000] = "", shown[VHCA_RULES_TEXT];
 
     faults_pair("rx opcode=rc.send_only once drop");
     g->e->cfg.guest_faults = true;
@@ -116,7 +116,7 @@ static void test_two_owners(void)
     CHECK(strstr(shown, "tx once drop"));
 
     /* The guest's rules are limited, which leaves room for the operator's. */
-    for (unsigned i = 0; i < VHCA_FAULT_GUEST; i++) {
+    for (unsigned i = 0; i < VHCA_RULE_GUEST; i++) {
         strcat(text, "tx once drop\n");
     }
     CHECK_EQ(set_text(text), QHCA_OK);
@@ -128,18 +128,18 @@ static void test_two_owners(void)
 /* The longest text possible fits the mailbox. */
 static void test_bound(void)
 {
-    char rule[VHCA_FAULT_TEXT + 40], text[4096] = "";
+    char rule[VHCA_RULE_TEXT + 40], text[4096] = "";
 
     start_node();
     g->e->cfg.guest_faults = true;
-    for (unsigned i = 0; i < VHCA_FAULT_GUEST; i++) {
+    for (unsigned i = 0; i < VHCA_RULE_GUEST; i++) {
         snprintf(rule, sizeof(rule), "seed=1844674407370955161%u\ntx drop "
-                 "qpn=0x%0*u\n", i % 6, (int)VHCA_FAULT_TEXT - 16, 1);
+                 "qpn=0x%0*u\n", i % 6, (int)VHCA_RULE_TEXT - 16, 1);
         strcat(text, rule);
     }
     CHECK_EQ(set_text(text), QHCA_OK);
-    for (unsigned i = 0; i < VHCA_FAULT_GUEST; i++) {
-        g->e->faults->rule[i].hits = UINT64_MAX;
+    for (unsigned i = 0; i < VHCA_RULE_GUEST; i++) {
+        g->e->rules->rule[i].hits = UINT64_MAX;
     }
     CHECK_EQ(set_text("tx xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
              QHCA_ERR_PARAM);
@@ -196,7 +196,7 @@ static void test_group(void)
     for (unsigned i = 0; i < HELD; i++) {
         CHECK(arrives(i) < 64);
     }
-    CHECK_EQ(g->e->faults->num_held, HELD);
+    CHECK_EQ(g->e->rules->num_held, HELD);
     one = arrives(HELD);
     tap_note("%u units for a packet to %u QPs, %u held", one, MEMBERS, HELD);
     CHECK(one >= 2048 && one < 2048 + QHCA_MAX_RECV_SGE + 16);
@@ -204,10 +204,10 @@ static void test_group(void)
     CHECK_EQ(num_received(), 1);        /* held packets wait for a timer */
     guest_advance(g, 1);
     CHECK_EQ(num_received(), 1);
-    CHECK_EQ(g->e->faults->num_held, HELD - 1);
+    CHECK_EQ(g->e->rules->num_held, HELD - 1);
     guest_advance(g, 100000000);
     CHECK_EQ(num_received(), HELD - 1);
-    CHECK_EQ(g->e->faults->num_held, 0);
+    CHECK_EQ(g->e->rules->num_held, 0);
 
     start_held("rx opcode=ud.send_only times=1 duplicate");
     one = arrives(0);

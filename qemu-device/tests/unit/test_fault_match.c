@@ -12,14 +12,14 @@ static struct qhca_fault_error err;
 static const char *hits(const char *text, unsigned n)
 {
     static char said[200];
-    struct vhca_fault_at at = { .point = VHCA_FAULT_TX, .kind = RC_SEND_ONLY };
+    struct vhca_rule_at at = { .point = VHCA_RULE_TX, .kind = RC_SEND_ONLY };
 
     start_node();
     REQUIRE(qhca_engine_set_faults(g->e, *g->clock, text, &err));
     for (unsigned i = 0; i < n; i++) {
-        at.field[VHCA_FAULT_QPN] = 0x42;
-        at.field[VHCA_FAULT_PSN] = i + 1;
-        said[i] = vhca_fault_judge(g->e, &at).action ? '1' : '0';
+        at.field[VHCA_RULE_QPN] = 0x42;
+        at.field[VHCA_RULE_PSN] = i + 1;
+        said[i] = vhca_rule_judge(g->e, &at).action ? '1' : '0';
     }
     said[n] = '\0';
     return said;
@@ -79,7 +79,7 @@ static void test_probability(void)
 
 static const char *shown(void)
 {
-    static char text[VHCA_FAULTS_TEXT];
+    static char text[VHCA_RULES_TEXT];
 
     CHECK(qhca_engine_get_faults(g->e, text, sizeof(text)) < sizeof(text));
     return text;
@@ -87,16 +87,16 @@ static const char *shown(void)
 
 static void test_print(void)
 {
-    struct vhca_fault_at at = { .point = VHCA_FAULT_RX };
-    static char first[VHCA_FAULTS_TEXT];
-    char all[40 * VHCA_FAULT_RULES * 5] = "", few[20];
+    struct vhca_rule_at at = { .point = VHCA_RULE_RX };
+    static char first[VHCA_RULES_TEXT];
+    char all[40 * VHCA_MAX_RULES * 5] = "", few[20];
 
     start_node();
     CHECK(!strcmp(shown(), ""));
     CHECK(qhca_engine_set_faults(g->e, *g->clock,
                                  "rx drop nth=2 # x; y\nseed=5;tx drop", &err));
     for (unsigned i = 0; i < 7; i++) {
-        vhca_fault_judge(g->e, &at);
+        vhca_rule_judge(g->e, &at);
     }
     CHECK(!strcmp(shown(), "seed=1\nrx drop nth=2  # hits 3\n"
                            "seed=5\ntx drop  # hits 0\n"));
@@ -116,7 +116,7 @@ static void test_print(void)
     CHECK(!strcmp(shown(), ""));
 
     /* The longest text possible. */
-    for (unsigned i = 0; i < VHCA_FAULT_RULES; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_RULES; i++) {
         sprintf(all + strlen(all), "seed=1844674407370955161%u; tx drop "
                 "qpn=0x000000000000000000000000000000000000000000000000000000"
                 "0000000000000000000000000000000000000000000001\n", i % 6);
@@ -147,7 +147,7 @@ static void test_path(void)
 
     start_pair(&RC_OPTS);
     CHECK(qhca_engine_set_faults(g->e, *g->clock, "tx drop qpn=0x1", &err));
-    CHECK(g->e->fault_points == 1 << VHCA_FAULT_TX);
+    CHECK(g->e->fault_points == 1 << VHCA_RULE_TX);
     CHECK_EQ(frames_of(3), 0);
 
     /* The second WRITE twice, and the third, which must not overtake it. */

@@ -69,7 +69,7 @@ static void test_delay(void)
     peer_expect_none(&qp);
     peer_ack(&qp, PSN + 2);
     done(0, 0);
-    CHECK_EQ(g->e->faults->num_held, 0);
+    CHECK_EQ(g->e->rules->num_held, 0);
 }
 
 static void test_reorder(void)
@@ -103,7 +103,7 @@ static void test_reorder_alone(void)
     start_alone(&o);
     faults_set("tx once reorder");
     post(QHCA_WR_SEND, 5);
-    guest_advance(g, VHCA_FAULT_SWAP_NS - 1);
+    guest_advance(g, VHCA_RULE_SWAP_NS - 1);
     peer_expect_none(&qp);
     guest_advance(g, 1);
     peer_expect(&qp, RC_SEND_ONLY, PSN);
@@ -126,12 +126,12 @@ static void test_held_bound(void)
     o.sq_log = 8;
     start_alone(&o);
     faults_set("tx delay=1ms");
-    for (unsigned i = 0; i < VHCA_FAULT_HELD + 9; i++) {
+    for (unsigned i = 0; i < VHCA_RULE_HELD + 9; i++) {
         post(QHCA_WR_SEND, 5);
     }
     peer_expect_none(&qp);
     guest_advance(g, MS);
-    for (; n < VHCA_FAULT_HELD; n++) {
+    for (; n < VHCA_RULE_HELD; n++) {
         peer_expect(&qp, SVC_UC | RC_SEND_ONLY, PSN + n);
     }
     peer_expect_none(&qp);
@@ -141,9 +141,9 @@ static void test_held_reset(void)
 {
     alone("tx delay=1ms");
     post(QHCA_WR_SEND, 5);
-    CHECK_EQ(g->e->faults->num_held, 1);
+    CHECK_EQ(g->e->rules->num_held, 1);
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
-    CHECK_EQ(g->e->faults->num_held, 0);
+    CHECK_EQ(g->e->rules->num_held, 0);
     guest_advance(g, 2 * MS);
     CHECK_EQ(g->num_sent, 0);
     CHECK(g->e->fault_points);
@@ -290,7 +290,7 @@ static void test_foreign(void)
 
     alone("rx drop");
     p = peer_packet(&qp, RC_ACKNOWLEDGE, PSN);
-    g->e->faults->rule[0].field[VHCA_FAULT_QPN].from = 1;
+    g->e->rules->rule[0].field[VHCA_RULE_QPN].from = 1;
     peer_inject(&qp, &p, NULL, 0);
     CHECK_EQ(faults_hits(0), 1);
     guest_rx(g, (const uint8_t[60]) { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff }, 60);

@@ -8,15 +8,15 @@
 #include "harness/fixture.h"
 #include "harness/seed.h"
 
-static struct vhca_fault_rule rule[VHCA_FAULT_RULES];
+static struct vhca_rule rule[VHCA_MAX_RULES];
 static struct qhca_fault_error err;
 
 static int read_all(const char *text)
 {
-    return vhca_fault_parse(text, NULL, rule, VHCA_FAULT_RULES, &err);
+    return vhca_rule_parse(text, NULL, rule, VHCA_MAX_RULES, &err);
 }
 
-static struct vhca_fault_rule *read_one(const char *text)
+static struct vhca_rule *read_one(const char *text)
 {
     int n = read_all(text);
 
@@ -27,37 +27,37 @@ static struct vhca_fault_rule *read_one(const char *text)
     return rule;
 }
 
-static bool has_kind(const struct vhca_fault_rule *r, unsigned kind)
+static bool has_kind(const struct vhca_rule *r, unsigned kind)
 {
     return r->kinds[kind / 64] >> kind % 64 & 1;
 }
 
 static void test_words(void)
 {
-    const struct vhca_fault_rule *r;
+    const struct vhca_rule *r;
 
     r = read_one("tx opcode=rc.write_first qpn=0x11 nth=3 drop");
-    CHECK_EQ(r->point, VHCA_FAULT_TX);
+    CHECK_EQ(r->point, VHCA_RULE_TX);
     CHECK(has_kind(r, RC_WRITE_FIRST) && !has_kind(r, RC_WRITE_MIDDLE));
-    CHECK_EQ(r->field[VHCA_FAULT_QPN].from, 0x11);
-    CHECK_EQ(r->field[VHCA_FAULT_QPN].to, 0x11);
-    CHECK_EQ(r->field[VHCA_FAULT_PSN].to, UINT32_MAX);
+    CHECK_EQ(r->field[VHCA_RULE_QPN].from, 0x11);
+    CHECK_EQ(r->field[VHCA_RULE_QPN].to, 0x11);
+    CHECK_EQ(r->field[VHCA_RULE_PSN].to, UINT32_MAX);
     CHECK_EQ(r->nth, 3);
     CHECK_EQ(r->ppm, 1000000);
-    CHECK_EQ(r->does.action, VHCA_FAULT_DROP);
+    CHECK_EQ(r->does.action, VHCA_RULE_DROP);
 
     r = read_one("seed=7; rx prob=1% corrupt=icrc");
-    CHECK_EQ(r->point, VHCA_FAULT_RX);
+    CHECK_EQ(r->point, VHCA_RULE_RX);
     CHECK_EQ(r->seed, 7);
     CHECK_EQ(r->ppm, 10000);
-    CHECK_EQ(r->does.value, VHCA_FAULT_ICRC);
+    CHECK_EQ(r->does.value, VHCA_RULE_ICRC);
     CHECK(!strcmp(r->text, "rx prob=1% corrupt=icrc"));
 
     CHECK_EQ(read_one("rx prob=0.0125% drop")->ppm, 125);
     CHECK_EQ(read_one("rx prob=100% drop")->ppm, 1000000);
     r = read_one(" \t rx psn=5-0xff  delay=3ms after=9 times=2\t # why");
-    CHECK_EQ(r->field[VHCA_FAULT_PSN].from, 5);
-    CHECK_EQ(r->field[VHCA_FAULT_PSN].to, 255);
+    CHECK_EQ(r->field[VHCA_RULE_PSN].from, 5);
+    CHECK_EQ(r->field[VHCA_RULE_PSN].to, 255);
     CHECK_EQ(r->does.value, 3000000);
     CHECK_EQ(r->after, 9);
     CHECK_EQ(r->times, 2);
@@ -73,10 +73,10 @@ static void test_words(void)
 /* Words of points other than tx and rx; their meaning depends on the point. */
 static void test_points_words(void)
 {
-    const struct vhca_fault_rule *r;
+    const struct vhca_rule *r;
 
     r = read_one("cqe opcode=recv* cqn=7 fail=loc_len_err");
-    CHECK_EQ(r->point, VHCA_FAULT_CQE);
+    CHECK_EQ(r->point, VHCA_RULE_CQE);
     CHECK(has_kind(r, QHCA_CQE_RECV) && !has_kind(r, QHCA_CQE_SEND) &&
           has_kind(r, QHCA_CQE_RECV_RDMA_WITH_IMM));
     CHECK_EQ(r->does.value, QHCA_WC_LOC_LEN_ERR);
@@ -84,17 +84,17 @@ static void test_points_words(void)
     CHECK(has_kind(r, QHCA_CMD_CREATE_QP) && !has_kind(r, QHCA_CMD_NOP));
     CHECK_EQ(r->does.value, QHCA_ERR_NO_RESOURCE);
     r = read_one("cmd stall=2s");
-    CHECK(r->does.action == VHCA_FAULT_STALL && r->does.value == 2000000000);
+    CHECK(r->does.action == VHCA_RULE_STALL && r->does.value == 2000000000);
     r = read_one("cmd hang");
-    CHECK(r->does.action == VHCA_FAULT_STALL && !r->does.value);
+    CHECK(r->does.action == VHCA_RULE_STALL && !r->does.value);
     r = read_one("event type=comp obj=3 drop");
     CHECK(has_kind(r, QHCA_EVENT_COMP) && !has_kind(r, QHCA_EVENT_CQ_ERR));
-    CHECK_EQ(r->field[VHCA_FAULT_OBJ].from, 3);
-    CHECK_EQ(read_one("irq vector=1-2 drop")->field[VHCA_FAULT_VECTOR].to, 2);
+    CHECK_EQ(r->field[VHCA_RULE_OBJ].from, 3);
+    CHECK_EQ(read_one("irq vector=1-2 drop")->field[VHCA_RULE_VECTOR].to, 2);
     r = read_one("timer after=5ms fatal");
     CHECK(r->after == 5000000 && !r->every && r->times == 1);
     r = read_one("port order=adversarial");
-    CHECK(r->does.action == VHCA_FAULT_ORDER && r->within == 50000 &&
+    CHECK(r->does.action == VHCA_RULE_ORDER && r->within == 50000 &&
           r->grain == 1);
     r = read_one("port grain=64 order=adversarial within=1ms");
     CHECK(r->within == 1000000 && r->grain == 64);
@@ -105,7 +105,7 @@ static void test_points_words(void)
 /* Every opcode has a name of its own, and * matches anything. */
 static void test_opcodes(void)
 {
-    const struct vhca_fault_rule *r = read_one("tx opcode=* drop");
+    const struct vhca_rule *r = read_one("tx opcode=* drop");
 
     for (unsigned op = 0; op < 256; op++) {
         CHECK_EQ(has_kind(r, op), roce_opcode((uint8_t)op)->op != OP_NONE);
@@ -241,31 +241,31 @@ static void test_errors(void)
 static void test_remove(void)
 {
     CHECK_EQ(read_all("tx remove"), 1);
-    CHECK_EQ(vhca_fault_parse("tx  remove", "not you", rule, 1, &err), -1);
+    CHECK_EQ(vhca_rule_parse("tx  remove", "not you", rule, 1, &err), -1);
     CHECK(err.column == 5 && !strcmp(err.what, "not you"));
 }
 
 /* Text and rules are bounded. */
 static void test_bounds(void)
 {
-    char text[VHCA_FAULT_RULES * 16 + 32] = "";
-    char one[VHCA_FAULT_TEXT + 2];
+    char text[VHCA_MAX_RULES * 16 + 32] = "";
+    char one[VHCA_RULE_TEXT + 2];
 
-    for (unsigned i = 0; i < VHCA_FAULT_RULES; i++) {
+    for (unsigned i = 0; i < VHCA_MAX_RULES; i++) {
         strcat(text, "tx once drop\n");
     }
-    CHECK_EQ(read_all(text), VHCA_FAULT_RULES);
+    CHECK_EQ(read_all(text), VHCA_MAX_RULES);
     strcat(text, " rx drop");
     CHECK_EQ(read_all(text), -1);
-    CHECK_EQ(err.line, VHCA_FAULT_RULES + 1);
+    CHECK_EQ(err.line, VHCA_MAX_RULES + 1);
     CHECK_EQ(err.column, 2);
 
     memset(one, ' ', sizeof(one));
     memcpy(one, "tx drop", 7);
-    memcpy(one + VHCA_FAULT_TEXT - 5, "once", 5);
+    memcpy(one + VHCA_RULE_TEXT - 5, "once", 5);
     CHECK_EQ(read_all(one), 1);
-    CHECK_EQ(strlen(rule[0].text), VHCA_FAULT_TEXT - 1);
-    memcpy(one + VHCA_FAULT_TEXT - 5, " once", 6);
+    CHECK_EQ(strlen(rule[0].text), VHCA_RULE_TEXT - 1);
+    memcpy(one + VHCA_RULE_TEXT - 5, " once", 6);
     CHECK_EQ(read_all(one), -1);
     CHECK(strstr(err.what, "less than 120 characters"));
 }

@@ -199,7 +199,7 @@ static void no_memory_for_rules(void)
     CHECK(oom_happened());
     oom_after(0);
     CHECK(!strcmp(err.what, "no memory for rules"));
-    CHECK(!g->e->faults->num_rules);
+    CHECK(!g->e->rules->num_rules);
     guest_set_faults(g, "tx delay=1ms");
 }
 

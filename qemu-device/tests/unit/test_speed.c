@@ -234,7 +234,7 @@ static void test_bad_state(void)
 
 static uint64_t hits_of(const char *rule)
 {
-    char text[VHCA_FAULTS_TEXT];
+    char text[VHCA_RULES_TEXT];
     const char *at;
 
     qhca_engine_get_faults(g->e, text, sizeof(text));
@@ -280,7 +280,7 @@ static void test_grey_sleeps(void)
     CHECK_EQ(vhca_qp_get(g->e, qp.qpn)->sq.ci, 2);
     CHECK_EQ(g->deadline, UINT64_MAX);
     qhca_engine_reset(g->e, *g->clock);
-    CHECK_EQ(g->e->faults->mbit, 1);
+    CHECK_EQ(g->e->rules->mbit, 1);
 }
 
 /* Marks that a receiver counts, of @n packets. */

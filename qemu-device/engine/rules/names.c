@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "faults.h"
+#include "rules.h"
 
 /* Names without the service that precedes them. */
 static const char *const opcode_name[] = {
@@ -42,23 +42,23 @@ static const char *const service_name[] = {
     [SVC_XRC >> 5] = "xrc",
 };
 
-const struct vhca_fault_name vhca_fault_damages[] = {
-    { "payload", VHCA_FAULT_PAYLOAD },
-    { "icrc", VHCA_FAULT_ICRC },
+const struct vhca_rule_name vhca_rule_damages[] = {
+    { "payload", VHCA_RULE_PAYLOAD },
+    { "icrc", VHCA_RULE_ICRC },
     { NULL, 0 }
 };
 
-const struct vhca_fault_name vhca_fault_marks[] = {
+const struct vhca_rule_name vhca_rule_marks[] = {
     { "ce", IP_ECN_CE },
     { NULL, 0 }
 };
 
-const struct vhca_fault_name vhca_fault_orders[] = {
+const struct vhca_rule_name vhca_rule_orders[] = {
     { "adversarial", 1 },
     { NULL, 0 }
 };
 
-const struct vhca_fault_name vhca_fault_naks[] = {
+const struct vhca_rule_name vhca_rule_naks[] = {
     { "rnr", AETH_RNR_NAK },
     { "psn_seq_err", AETH_NAK_SEQ },
     { "inv_req", AETH_NAK_INV_REQ },
@@ -69,12 +69,12 @@ const struct vhca_fault_name vhca_fault_naks[] = {
 
 #define QHCA_EVENT(...)
 #define QHCA_QP_EVENT(id, ib, name, ...)    { #name, QHCA_EVENT_##id },
-const struct vhca_fault_name vhca_fault_qp_events[] = {
+const struct vhca_rule_name vhca_rule_qp_events[] = {
 #include "qhca/events.def"
     { NULL, 0 }
 };
 
-const struct vhca_fault_name vhca_fault_cqe_statuses[] = {
+const struct vhca_rule_name vhca_rule_cqe_statuses[] = {
     { "loc_len_err", QHCA_WC_LOC_LEN_ERR },
     { "loc_qp_op_err", QHCA_WC_LOC_QP_OP_ERR },
     { "loc_prot_err", QHCA_WC_LOC_PROT_ERR },
@@ -93,7 +93,7 @@ const struct vhca_fault_name vhca_fault_cqe_statuses[] = {
     { NULL, 0 }
 };
 
-const struct vhca_fault_name vhca_fault_cmd_statuses[] = {
+const struct vhca_rule_name vhca_rule_cmd_statuses[] = {
     { "opcode", QHCA_ERR_OPCODE },
     { "param", QHCA_ERR_PARAM },
     { "limit", QHCA_ERR_LIMIT },
@@ -109,7 +109,7 @@ const struct vhca_fault_name vhca_fault_cmd_statuses[] = {
 
 #define QHCA_CQE(id, name, ...)         { #name, QHCA_CQE_##id },
 #define QHCA_ETH_CQE(...)
-static const struct vhca_fault_name cqe_names[] = {
+static const struct vhca_rule_name cqe_names[] = {
 #include "qhca/opcodes.def"
     { NULL, 0 }
 };
@@ -117,13 +117,13 @@ static const struct vhca_fault_name cqe_names[] = {
 /* Rules cannot drop events of the device. */
 #define QHCA_EVENT(id, name, ...)       { #name, QHCA_EVENT_##id },
 #define QHCA_DEVICE_EVENT(...)
-static const struct vhca_fault_name event_names[] = {
+static const struct vhca_rule_name event_names[] = {
 #include "qhca/events.def"
     { NULL, 0 }
 };
 
 #define QHCA_COMMAND(id, name, ...)     { #name, QHCA_CMD_##id },
-static const struct vhca_fault_name cmd_names[] = {
+static const struct vhca_rule_name cmd_names[] = {
 #include "qhca/commands.def"
     { NULL, 0 }
 };
@@ -194,17 +194,17 @@ static bool packet_kinds(const char *name, size_t len, uint64_t kinds[4])
     return any;
 }
 
-bool vhca_fault_kinds(unsigned points, const char *name, size_t len,
+bool vhca_rule_kinds(unsigned points, const char *name, size_t len,
                       uint64_t kinds[4])
 {
-    const struct vhca_fault_name *n = points & 1u << VHCA_FAULT_CQE ?
+    const struct vhca_rule_name *n = points & 1u << VHCA_RULE_CQE ?
                                       cqe_names :
-                                      points & 1u << VHCA_FAULT_EVENT ?
+                                      points & 1u << VHCA_RULE_EVENT ?
                                       event_names : cmd_names;
     bool any = false;
 
     memset(kinds, 0, 4 * sizeof(*kinds));
-    if (points & 1u << VHCA_FAULT_TX) {
+    if (points & 1u << VHCA_RULE_TX) {
         return packet_kinds(name, len, kinds);
     }
     for (; n->name; n++) {

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "faults.h"
+#include "rules.h"
 
 /* SplitMix64: the same seed gives the same faults wherever the engine runs. */
-uint64_t vhca_fault_draw(struct vhca_fault_rule *r, uint64_t max)
+uint64_t vhca_rule_draw(struct vhca_rule *r, uint64_t max)
 {
     uint64_t z = r->rng += 0x9e3779b97f4a7c15;
 
@@ -18,19 +18,19 @@ uint64_t vhca_fault_draw(struct vhca_fault_rule *r, uint64_t max)
     return ((z ^ (z >> 31)) >> 32) * max >> 32;
 }
 
-static bool is_spent(const struct vhca_fault_rule *r)
+static bool is_spent(const struct vhca_rule *r)
 {
     return r->times && r->hits == r->times;
 }
 
-static bool matches(const struct vhca_fault_rule *r,
-                    const struct vhca_fault_at *at)
+static bool matches(const struct vhca_rule *r,
+                    const struct vhca_rule_at *at)
 {
     if (r->point != at->point || is_spent(r) ||
         !(r->kinds[at->kind / 64] >> at->kind % 64 & 1)) {
         return false;
     }
-    for (unsigned i = 0; i < VHCA_FAULT_FIELDS; i++) {
+    for (unsigned i = 0; i < VHCA_RULE_FIELDS; i++) {
         if (at->field[i] < r->field[i].from || at->field[i] > r->field[i].to) {
             return false;
         }
@@ -38,13 +38,13 @@ static bool matches(const struct vhca_fault_rule *r,
     return true;
 }
 
-static bool has_chance(struct vhca_fault_rule *r)
+static bool has_chance(struct vhca_rule *r)
 {
-    return r->ppm == 1000000 || vhca_fault_draw(r, 1000000) < r->ppm;
+    return r->ppm == 1000000 || vhca_rule_draw(r, 1000000) < r->ppm;
 }
 
 /* Count a match; returns whether the rule acts on it. */
-static bool has_turn(struct vhca_fault_rule *r)
+static bool has_turn(struct vhca_rule *r)
 {
     r->seen++;
     return r->seen > r->after && (r->seen - r->after) % r->nth == 0 &&
@@ -55,71 +55,71 @@ static bool has_turn(struct vhca_fault_rule *r)
  * Apply the rule; @obj is for the trace. Link, fatal error and removal act
  * later, from the timer.
  */
-static struct vhca_fault act(struct qhca_engine *e, struct vhca_fault_rule *r,
+static struct vhca_effect act(struct qhca_engine *e, struct vhca_rule *r,
                              uint32_t obj)
 {
-    struct vhca_faults *f = e->faults;
-    struct vhca_fault does = r->does;
+    struct vhca_rules *f = e->rules;
+    struct vhca_effect does = r->does;
 
     r->hits++;
     vhca_trace_fault(e, (unsigned)(r - f->rule) + 1, r->hits, obj);
-    if (does.action >= VHCA_FAULT_LINK_DOWN) {
+    if (does.action >= VHCA_RULE_LINK_DOWN) {
         f->wanted |= 1u << does.action;
-        if (does.action == VHCA_FAULT_LINK_DOWN) {
+        if (does.action == VHCA_RULE_LINK_DOWN) {
             f->link_ns = does.value;
-        } else if (does.action == VHCA_FAULT_PAUSE) {
+        } else if (does.action == VHCA_RULE_PAUSE) {
             f->pause_ns = does.value;
-            f->pause_classes = (uint8_t)(r->prio < VHCA_FAULT_PRIOS ?
+            f->pause_classes = (uint8_t)(r->prio < VHCA_RULE_PRIOS ?
                                          1u << r->prio : 0xffu);
         }
-        does.action = VHCA_FAULT_NONE;
+        does.action = VHCA_RULE_NONE;
     }
     if (is_spent(r) || f->wanted) {
-        vhca_faults_update(e);
+        vhca_rules_update(e);
     }
     return does;
 }
 
 /* Return the number of the object concerned, for the trace. */
-static uint32_t object_of(const struct vhca_fault_at *at)
+static uint32_t object_of(const struct vhca_rule_at *at)
 {
     switch (at->point) {
-    case VHCA_FAULT_EVENT:
-        return at->field[VHCA_FAULT_OBJ];
-    case VHCA_FAULT_IRQ:
-        return at->field[VHCA_FAULT_VECTOR];
-    case VHCA_FAULT_CMD:
+    case VHCA_RULE_EVENT:
+        return at->field[VHCA_RULE_OBJ];
+    case VHCA_RULE_IRQ:
+        return at->field[VHCA_RULE_VECTOR];
+    case VHCA_RULE_CMD:
         return at->kind;
     default:
-        return at->field[VHCA_FAULT_QPN];
+        return at->field[VHCA_RULE_QPN];
     }
 }
 
-struct vhca_fault vhca_fault_judge(struct qhca_engine *e,
-                                   const struct vhca_fault_at *at)
+struct vhca_effect vhca_rule_judge(struct qhca_engine *e,
+                                   const struct vhca_rule_at *at)
 {
-    struct vhca_faults *f = e->faults;
+    struct vhca_rules *f = e->rules;
 
     for (unsigned i = 0; i < f->num_rules; i++) {
-        struct vhca_fault_rule *r = &f->rule[i];
+        struct vhca_rule *r = &f->rule[i];
 
         if (matches(r, at) && has_turn(r)) {
             return act(e, r, object_of(at));
         }
     }
-    return (struct vhca_fault) { VHCA_FAULT_NONE, 0 };
+    return (struct vhca_effect) { VHCA_RULE_NONE, 0 };
 }
 
 static bool is_due(const struct qhca_engine *e,
-                   const struct vhca_fault_rule *r)
+                   const struct vhca_rule *r)
 {
-    return r->point == VHCA_FAULT_TIMER && !is_spent(r) && r->due <= e->now;
+    return r->point == VHCA_RULE_TIMER && !is_spent(r) && r->due <= e->now;
 }
 
-void vhca_faults_tick(struct qhca_engine *e)
+void vhca_rules_tick(struct qhca_engine *e)
 {
-    for (unsigned i = 0; i < e->faults->num_rules; i++) {
-        struct vhca_fault_rule *r = &e->faults->rule[i];
+    for (unsigned i = 0; i < e->rules->num_rules; i++) {
+        struct vhca_rule *r = &e->rules->rule[i];
 
         if (is_due(e, r)) {
             /* Missed periods are not made up for. */
@@ -131,11 +131,11 @@ void vhca_faults_tick(struct qhca_engine *e)
     }
 }
 
-void vhca_faults_set_clock(struct qhca_engine *e, uint64_t now)
+void vhca_rules_set_clock(struct qhca_engine *e, uint64_t now)
 {
-    e->faults->pace.paid = now;
-    for (unsigned i = 0; i < e->faults->num_rules; i++) {
-        struct vhca_fault_rule *r = &e->faults->rule[i];
+    e->rules->pace.paid = now;
+    for (unsigned i = 0; i < e->rules->num_rules; i++) {
+        struct vhca_rule *r = &e->rules->rule[i];
 
         if (r->due != UINT64_MAX) {
             r->due = now + (r->due > e->now ? r->due - e->now : 0);
@@ -144,17 +144,17 @@ void vhca_faults_set_clock(struct qhca_engine *e, uint64_t now)
 }
 
 /* Return when the timer has something to do next. */
-static uint64_t next_time(const struct vhca_faults *f)
+static uint64_t next_time(const struct vhca_rules *f)
 {
     uint64_t next = f->wanted ? 0 : UINT64_MAX;
 
-    for (unsigned i = 0; f->num_held && i < VHCA_FAULT_HELD; i++) {
+    for (unsigned i = 0; f->num_held && i < VHCA_RULE_HELD; i++) {
         if (f->held[i].used) {
             next = MIN_OF(next, f->held[i].when);
         }
     }
     for (unsigned i = 0; i < f->num_rules; i++) {
-        if (f->rule[i].point == VHCA_FAULT_TIMER && !is_spent(&f->rule[i])) {
+        if (f->rule[i].point == VHCA_RULE_TIMER && !is_spent(&f->rule[i])) {
             next = MIN_OF(next, f->rule[i].due);
         }
     }
@@ -163,9 +163,9 @@ static uint64_t next_time(const struct vhca_faults *f)
 }
 
 /* Return the first of @n rules that does this, or NULL. */
-static struct vhca_fault_rule *first_of(struct vhca_fault_rule *rule,
+static struct vhca_rule *first_of(struct vhca_rule *rule,
                                         unsigned n,
-                                        enum vhca_fault_action action)
+                                        enum vhca_rule_action action)
 {
     for (unsigned i = 0; i < n; i++) {
         if (rule[i].does.action == action) {
@@ -178,29 +178,29 @@ static struct vhca_fault_rule *first_of(struct vhca_fault_rule *rule,
 /* The first rule for what the port is like is in force, as of any kind. */
 static void update_port(struct qhca_engine *e)
 {
-    struct vhca_faults *f = e->faults;
+    struct vhca_rules *f = e->rules;
     uint32_t before = f->mbit;
 
-    f->slow = first_of(f->rule, f->num_rules, VHCA_FAULT_SLOW);
-    f->late = first_of(f->rule, f->num_rules, VHCA_FAULT_LATE);
-    f->disorder = first_of(f->rule, f->num_rules, VHCA_FAULT_ORDER);
+    f->slow = first_of(f->rule, f->num_rules, VHCA_RULE_SLOW);
+    f->late = first_of(f->rule, f->num_rules, VHCA_RULE_LATE);
+    f->disorder = first_of(f->rule, f->num_rules, VHCA_RULE_ORDER);
     f->mbit = f->slow ? (uint32_t)f->slow->does.value : 0;
     if (f->mbit != before) {
         vhca_pace_set(&f->pace, e->now, f->mbit);
     }
 }
 
-void vhca_fault_slow(struct qhca_engine *e, size_t len)
+void vhca_rule_slow(struct qhca_engine *e, size_t len)
 {
-    e->faults->slow->hits++;
-    vhca_pace_take(&e->faults->pace, e->now, len);
+    e->rules->slow->hits++;
+    vhca_pace_take(&e->rules->pace, e->now, len);
 }
 
 /* A frame that waits for the next one needs to see packets, too. */
-void vhca_faults_update(struct qhca_engine *e)
+void vhca_rules_update(struct qhca_engine *e)
 {
-    struct vhca_faults *f = e->faults;
-    unsigned points = f->num_held ? VHCA_FAULT_PACKETS : 0;
+    struct vhca_rules *f = e->rules;
+    unsigned points = f->num_held ? VHCA_RULE_PACKETS : 0;
     uint64_t next = next_time(f);
 
     for (unsigned i = 0; i < f->num_rules; i++) {
@@ -228,19 +228,19 @@ static const char *no_remove(const struct qhca_engine *e, bool guest)
  * Allocate all places that @n rules need now: holding a frame or data back
  * takes no memory then.
  */
-static bool provide(struct vhca_faults *f, struct vhca_fault_rule *rule,
+static bool provide(struct vhca_rules *f, struct vhca_rule *rule,
                     unsigned n, struct qhca_fault_error *err)
 {
-    bool order = first_of(rule, n, VHCA_FAULT_ORDER);
+    bool order = first_of(rule, n, VHCA_RULE_ORDER);
 
     if (n && !f->held) {
-        f->held = calloc(VHCA_FAULT_HELD, sizeof(*f->held));
+        f->held = calloc(VHCA_RULE_HELD, sizeof(*f->held));
     }
     if (order && !f->data) {
-        f->data = calloc(VHCA_FAULT_DATA, sizeof(*f->data));
+        f->data = calloc(VHCA_RULE_DATA, sizeof(*f->data));
     }
     if (order && !f->early) {
-        f->early = calloc(VHCA_FAULT_EARLY, sizeof(*f->early));
+        f->early = calloc(VHCA_RULE_EARLY, sizeof(*f->early));
     }
     if ((n && !f->held) || (order && !(f->data && f->early))) {
         snprintf(err->what, sizeof(err->what), "no memory for rules");
@@ -250,8 +250,8 @@ static bool provide(struct vhca_faults *f, struct vhca_fault_rule *rule,
 }
 
 /* Replace the guest's rules, or the operator's, by these @n. */
-static void replace(struct vhca_faults *f, bool guest,
-                    const struct vhca_fault_rule *rule, unsigned n)
+static void replace(struct vhca_rules *f, bool guest,
+                    const struct vhca_rule *rule, unsigned n)
 {
     unsigned others = f->num_rules - f->num_host;
 
@@ -266,15 +266,15 @@ static void replace(struct vhca_faults *f, bool guest,
     }
 }
 
-bool vhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
+bool vhca_rules_set(struct qhca_engine *e, bool guest, const char *text,
                      struct qhca_fault_error *err)
 {
-    struct vhca_fault_rule rule[VHCA_FAULT_RULES];
-    struct vhca_faults *f = e->faults;
+    struct vhca_rule rule[VHCA_MAX_RULES];
+    struct vhca_rules *f = e->rules;
     unsigned others = guest ? f->num_host : f->num_rules - f->num_host;
-    unsigned max = MIN_OF(VHCA_FAULT_RULES - others,
-                          guest ? VHCA_FAULT_GUEST : VHCA_FAULT_RULES);
-    int n = vhca_fault_parse(text, no_remove(e, guest), rule, max, err);
+    unsigned max = MIN_OF(VHCA_MAX_RULES - others,
+                          guest ? VHCA_RULE_GUEST : VHCA_MAX_RULES);
+    int n = vhca_rule_parse(text, no_remove(e, guest), rule, max, err);
 
     if (n < 0 || !provide(f, rule, (unsigned)n, err)) {
         return false;
@@ -284,11 +284,11 @@ bool vhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
     }
     replace(f, guest, rule, (unsigned)n);
     update_port(e);
-    vhca_faults_update(e);
+    vhca_rules_update(e);
     return true;
 }
 
-size_t vhca_faults_print(const struct qhca_engine *e, unsigned from,
+size_t vhca_rules_print(const struct qhca_engine *e, unsigned from,
                          unsigned to, char *buf, size_t size)
 {
     uint64_t seed = 0;
@@ -298,7 +298,7 @@ size_t vhca_faults_print(const struct qhca_engine *e, unsigned from,
         buf[0] = '\0';
     }
     for (unsigned i = from; i < to; i++) {
-        const struct vhca_fault_rule *r = &e->faults->rule[i];
+        const struct vhca_rule *r = &e->rules->rule[i];
 
         if (i == from || r->seed != seed) {
             seed = r->seed;
@@ -319,7 +319,7 @@ size_t vhca_faults_print(const struct qhca_engine *e, unsigned from,
  * Keep what is wrong with @text for the guest, as comments: the line, unless it
  * is longer than 80 characters, and a mark under the place.
  */
-static void complain(struct vhca_faults *f, const char *text,
+static void complain(struct vhca_rules *f, const char *text,
                      const struct qhca_fault_error *err)
 {
     size_t len;
@@ -349,9 +349,9 @@ int vhca_do_set_faults(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (!memchr(text, '\0', sizeof(struct qhca_faults_text))) {
         return QHCA_ERR_PARAM;
     }
-    e->faults->complaint[0] = '\0';
-    if (!vhca_faults_set(e, true, text, &err)) {
-        complain(e->faults, text, &err);
+    e->rules->complaint[0] = '\0';
+    if (!vhca_rules_set(e, true, text, &err)) {
+        complain(e->rules, text, &err);
         return QHCA_ERR_PARAM;
     }
     return QHCA_OK;
@@ -359,14 +359,14 @@ int vhca_do_set_faults(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 int vhca_do_query_faults(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
-    const struct vhca_faults *f = e->faults;
+    const struct vhca_rules *f = e->rules;
     size_t len = strlen(f->complaint);
 
     if (!e->cfg.guest_faults) {
         return QHCA_ERR_NOT_SUPPORTED;
     }
     memcpy(c->mbox, f->complaint, len);
-    vhca_faults_print(e, f->num_host, f->num_rules, (char *)c->mbox + len,
+    vhca_rules_print(e, f->num_host, f->num_rules, (char *)c->mbox + len,
                       sizeof(struct qhca_faults_text) - len);
     return QHCA_OK;
 }
@@ -375,52 +375,52 @@ int vhca_do_query_faults(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 static bool init(struct qhca_engine *e)
 {
-    vhca_timers_provide(e, 1 + VHCA_FAULT_EARLY);
+    vhca_timers_provide(e, 1 + VHCA_RULE_EARLY);
     return true;
 }
 
 static void reset(struct qhca_engine *e)
 {
-    struct vhca_faults *f = e->faults;
+    struct vhca_rules *f = e->rules;
 
-    for (unsigned i = 0; f->num_held && i < VHCA_FAULT_HELD; i++) {
+    for (unsigned i = 0; f->num_held && i < VHCA_RULE_HELD; i++) {
         f->held[i].used = false;
     }
-    for (unsigned i = 0; f->early && i < VHCA_FAULT_EARLY; i++) {
+    for (unsigned i = 0; f->early && i < VHCA_RULE_EARLY; i++) {
         vhca_timer_cancel(e, &f->early[i].timer);
         f->early[i].num = 0;
     }
     f->num_held = 0;
     f->wanted = 0;
     f->link_back = f->stalled = 0;
-    vhca_faults_update(e);
+    vhca_rules_update(e);
 }
 
 static void fini(struct qhca_engine *e)
 {
-    free(e->faults->held);
-    free(e->faults->data);
-    free(e->faults->early);
+    free(e->rules->held);
+    free(e->rules->data);
+    free(e->rules->early);
 }
 
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     h[0] = (struct qhca_holding) {
         "packets that come later", false,
-        VHCA_FAULT_HELD * sizeof(struct vhca_fault_held), 1, !!e->faults->held
+        VHCA_RULE_HELD * sizeof(struct vhca_rule_held), 1, !!e->rules->held
     };
     h[1] = (struct qhca_holding) {
         "data that come later", false,
-        VHCA_FAULT_DATA * sizeof(struct vhca_fault_data), 1, !!e->faults->data
+        VHCA_RULE_DATA * sizeof(struct vhca_rule_data), 1, !!e->rules->data
     };
     h[2] = (struct qhca_holding) {
         "data read early", false,
-        VHCA_FAULT_EARLY * sizeof(struct vhca_fault_early), 1,
-        !!e->faults->early
+        VHCA_RULE_EARLY * sizeof(struct vhca_rule_early), 1,
+        !!e->rules->early
     };
     return 3;
 }
 
-const struct vhca_room vhca_faults_room = {
+const struct vhca_room vhca_rules_room = {
     .init = init, .reset = reset, .fini = fini, .holdings = holdings,
 };

@@ -3,14 +3,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "faults.h"
+#include "rules.h"
 
 #define PPM     1000000u
 
 /* struct reading - a value being parsed */
 struct reading {
-    struct vhca_fault_span s;       /* what is left of it */
-    const struct vhca_fault_word *w;
+    struct vhca_rule_span s;       /* what is left of it */
+    const struct vhca_rule_word *w;
     void *to;
     struct qhca_fault_error *err;
 };
@@ -38,7 +38,7 @@ static int digit_of(char c, unsigned base)
 }
 
 /* Parse decimal or hex digits; false: there are none, or the sum overflows. */
-static bool take_number(struct vhca_fault_span *s, uint64_t *out)
+static bool take_number(struct vhca_rule_span *s, uint64_t *out)
 {
     bool hex = s->end - s->at > 2 && s->at[0] == '0' && s->at[1] == 'x';
     unsigned base = hex ? 16 : 10;
@@ -86,7 +86,7 @@ static const char *take_one(struct reading *r)
 
 static const char *take_range(struct reading *r)
 {
-    struct vhca_fault_range *range = r->to;
+    struct vhca_rule_range *range = r->to;
     const char *start = r->s.at, *bad;
     uint64_t from, last;
 
@@ -111,7 +111,7 @@ static const char *take_kinds(struct reading *r)
 {
     const char *name = r->s.at;
 
-    return vhca_fault_kinds(r->w->points, name, (size_t)(r->s.end - name),
+    return vhca_rule_kinds(r->w->points, name, (size_t)(r->s.end - name),
                             r->to) ?
            NULL : wrong(r, name, "no %s of that name", r->w->name);
 }
@@ -119,7 +119,7 @@ static const char *take_kinds(struct reading *r)
 /* Up to four decimal places, which gives millionths. */
 static const char *take_percent(struct reading *r)
 {
-    struct vhca_fault_span *s = &r->s;
+    struct vhca_rule_span *s = &r->s;
     const char *start = s->at;
     uint64_t n = 0, scale = PPM / 100;
     bool good = take_number(s, &n) && n <= 100;
@@ -139,7 +139,7 @@ static const char *take_percent(struct reading *r)
 }
 
 /* Return the nanoseconds of a unit, or 0 if there is no such unit. */
-static uint64_t unit_ns(const struct vhca_fault_span *s)
+static uint64_t unit_ns(const struct vhca_rule_span *s)
 {
     static const struct {
         const char *name;
@@ -147,7 +147,7 @@ static uint64_t unit_ns(const struct vhca_fault_span *s)
     } unit[] = { { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 } };
 
     for (unsigned i = 0; i < ARRAY_SIZE(unit); i++) {
-        if (vhca_fault_is(s, unit[i].name)) {
+        if (vhca_rule_is(s, unit[i].name)) {
             return unit[i].ns;
         }
     }
@@ -173,11 +173,11 @@ static const char *take_time(struct reading *r)
 
 static const char *take_name(struct reading *r)
 {
-    const struct vhca_fault_name *n;
+    const struct vhca_rule_name *n;
     size_t len;
 
     for (n = r->w->names; n->name; n++) {
-        if (vhca_fault_is(&r->s, n->name)) {
+        if (vhca_rule_is(&r->s, n->name)) {
             *(uint64_t *)r->to = n->value;
             return NULL;
         }
@@ -201,8 +201,8 @@ static const char *(*const take[])(struct reading *r) = {
     [VHCA_TAKES_NAME] = take_name,
 };
 
-const char *vhca_fault_value(const struct vhca_fault_word *w,
-                             struct vhca_fault_span s, void *to,
+const char *vhca_rule_value(const struct vhca_rule_word *w,
+                             struct vhca_rule_span s, void *to,
                              struct qhca_fault_error *err)
 {
     struct reading r = { .s = s, .w = w, .to = to, .err = err };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca engine, faults: frames that are damaged or held back. */
-#include "faults.h"
+#include "rules.h"
 
 /* Return a free place for a frame, or NULL. */
-static struct vhca_fault_held *place(struct vhca_faults *f)
+static struct vhca_rule_held *place(struct vhca_rules *f)
 {
-    for (unsigned i = 0; f->held && i < VHCA_FAULT_HELD; i++) {
+    for (unsigned i = 0; f->held && i < VHCA_RULE_HELD; i++) {
         if (!f->held[i].used) {
             return &f->held[i];
         }
@@ -14,10 +14,10 @@ static struct vhca_fault_held *place(struct vhca_faults *f)
 }
 
 /* As in a queue of the network, a frame that finds no free place is lost. */
-static void hold(struct qhca_engine *e, const struct vhca_fault_frame *f,
+static void hold(struct qhca_engine *e, const struct vhca_rule_frame *f,
                  uint64_t ns, bool swap)
 {
-    struct vhca_fault_held *h = place(e->faults);
+    struct vhca_rule_held *h = place(e->rules);
 
     if (!h) {
         return;
@@ -30,27 +30,27 @@ static void hold(struct qhca_engine *e, const struct vhca_fault_frame *f,
     h->qpn = f->qpn;
     h->from = f->from;
     h->when = e->now + ns;
-    h->order = e->faults->order++;
+    h->order = e->rules->order++;
     h->len = f->len;
     memcpy(h->frame, f->frame, f->len);
-    e->faults->num_held++;
-    vhca_faults_update(e);
+    e->rules->num_held++;
+    vhca_rules_update(e);
 }
 
-void vhca_fault_release(struct qhca_engine *e, struct vhca_fault_held *h)
+void vhca_rule_release(struct qhca_engine *e, struct vhca_rule_held *h)
 {
     h->used = false;
-    e->faults->num_held--;
-    vhca_faults_update(e);
+    e->rules->num_held--;
+    vhca_rules_update(e);
 }
 
-struct vhca_fault_held *vhca_fault_due(struct qhca_engine *e)
+struct vhca_rule_held *vhca_rule_due(struct qhca_engine *e)
 {
-    struct vhca_faults *f = e->faults;
-    struct vhca_fault_held *first = NULL;
+    struct vhca_rules *f = e->rules;
+    struct vhca_rule_held *first = NULL;
 
-    for (unsigned i = 0; f->num_held && i < VHCA_FAULT_HELD; i++) {
-        struct vhca_fault_held *h = &f->held[i];
+    for (unsigned i = 0; f->num_held && i < VHCA_RULE_HELD; i++) {
+        struct vhca_rule_held *h = &f->held[i];
 
         if (h->used && h->when <= e->now &&
             (!first || h->when < first->when ||
@@ -61,14 +61,14 @@ struct vhca_fault_held *vhca_fault_due(struct qhca_engine *e)
     return first;
 }
 
-struct vhca_fault_held *vhca_fault_behind(struct qhca_engine *e,
-                                          const struct vhca_fault_frame *f)
+struct vhca_rule_held *vhca_rule_behind(struct qhca_engine *e,
+                                          const struct vhca_rule_frame *f)
 {
-    struct vhca_faults *all = e->faults;
-    struct vhca_fault_held *first = NULL;
+    struct vhca_rules *all = e->rules;
+    struct vhca_rule_held *first = NULL;
 
-    for (unsigned i = 0; all->num_held && i < VHCA_FAULT_HELD; i++) {
-        struct vhca_fault_held *h = &all->held[i];
+    for (unsigned i = 0; all->num_held && i < VHCA_RULE_HELD; i++) {
+        struct vhca_rule_held *h = &all->held[i];
 
         if (h->used && h->swap && h->point == f->point && h->qpn == f->qpn &&
             (!first || h->order < first->order)) {
@@ -78,14 +78,14 @@ struct vhca_fault_held *vhca_fault_behind(struct qhca_engine *e,
     return first;
 }
 
-void vhca_fault_hurry(struct qhca_engine *e, struct vhca_fault_held *h)
+void vhca_rule_hurry(struct qhca_engine *e, struct vhca_rule_held *h)
 {
     h->swap = false;
     h->when = e->now;
-    vhca_faults_update(e);
+    vhca_rules_update(e);
 }
 
-void vhca_fault_repeat(struct qhca_engine *e, const struct vhca_fault_frame *f)
+void vhca_rule_repeat(struct qhca_engine *e, const struct vhca_rule_frame *f)
 {
     hold(e, f, 0, false);
 }
@@ -93,7 +93,7 @@ void vhca_fault_repeat(struct qhca_engine *e, const struct vhca_fault_frame *f)
 /* ---- damage ---- */
 
 /* Compute the ICRC, which follows the padding, anew. */
-static void seal(const struct vhca_fault_frame *f, const struct roce_packet *p)
+static void seal(const struct vhca_rule_frame *f, const struct roce_packet *p)
 {
     size_t ip = (size_t)(p->ip - f->frame);
     size_t end = (size_t)(p->payload - f->frame) + p->payload_len + p->pad;
@@ -108,12 +108,12 @@ static void seal(const struct vhca_fault_frame *f, const struct roce_packet *p)
  * Change a byte in the middle of the payload so that the ICRC does not show it,
  * or a byte of the ICRC, so that the receiver drops the packet.
  */
-static void damage(const struct vhca_fault_frame *f,
+static void damage(const struct vhca_rule_frame *f,
                    const struct roce_packet *p, uint64_t what)
 {
     size_t payload = (size_t)(p->payload - f->frame);
 
-    if (what == VHCA_FAULT_ICRC) {
+    if (what == VHCA_RULE_ICRC) {
         f->frame[payload + p->payload_len + p->pad] ^= 0x55;
     } else if (p->payload_len) {
         f->frame[payload + p->payload_len / 2] ^= 0x55;
@@ -121,7 +121,7 @@ static void damage(const struct vhca_fault_frame *f,
     }
 }
 
-static void move_psn(const struct vhca_fault_frame *f,
+static void move_psn(const struct vhca_rule_frame *f,
                      const struct roce_packet *p, uint64_t by)
 {
     size_t bth = (size_t)(p->ip - f->frame) +
@@ -134,38 +134,38 @@ static void move_psn(const struct vhca_fault_frame *f,
     seal(f, p);
 }
 
-struct vhca_fault vhca_fault_packet(struct qhca_engine *e,
-                                    enum vhca_fault_point point, uint32_t qpn,
+struct vhca_effect vhca_rule_packet(struct qhca_engine *e,
+                                    enum vhca_rule_point point, uint32_t qpn,
                                     const struct roce_packet *p)
 {
-    struct vhca_fault_at at = { .point = (uint8_t)point, .kind = p->opcode };
+    struct vhca_rule_at at = { .point = (uint8_t)point, .kind = p->opcode };
 
-    at.field[VHCA_FAULT_QPN] = qpn;
-    at.field[VHCA_FAULT_PSN] = p->psn;
-    return vhca_fault_judge(e, &at);
+    at.field[VHCA_RULE_QPN] = qpn;
+    at.field[VHCA_RULE_PSN] = p->psn;
+    return vhca_rule_judge(e, &at);
 }
 
-unsigned vhca_fault_act(struct qhca_engine *e, struct vhca_fault_frame *f,
+unsigned vhca_rule_act(struct qhca_engine *e, struct vhca_rule_frame *f,
                         const struct roce_packet *p)
 {
     switch (f->does.action) {
-    case VHCA_FAULT_DROP:
+    case VHCA_RULE_DROP:
         return 0;
-    case VHCA_FAULT_DUPLICATE:
+    case VHCA_RULE_DUPLICATE:
         return 2;
-    case VHCA_FAULT_DELAY:
+    case VHCA_RULE_DELAY:
         hold(e, f, f->does.value, false);
         return 0;
-    case VHCA_FAULT_REORDER:
-        hold(e, f, VHCA_FAULT_SWAP_NS, true);
+    case VHCA_RULE_REORDER:
+        hold(e, f, VHCA_RULE_SWAP_NS, true);
         return 0;
-    case VHCA_FAULT_CORRUPT:
+    case VHCA_RULE_CORRUPT:
         damage(f, p, f->does.value);
         return 1;
-    case VHCA_FAULT_WRONG_PSN:
+    case VHCA_RULE_WRONG_PSN:
         move_psn(f, p, f->does.value);
         return 1;
-    case VHCA_FAULT_MARK:
+    case VHCA_RULE_MARK:
         roce_set_ecn(f->frame + (p->ip - f->frame), p->ipv4,
                      (uint8_t)f->does.value);
         return 1;
@@ -174,18 +174,18 @@ unsigned vhca_fault_act(struct qhca_engine *e, struct vhca_fault_frame *f,
     }
 }
 
-unsigned vhca_fault_frame(struct qhca_engine *e, struct vhca_fault_frame *f)
+unsigned vhca_rule_frame(struct qhca_engine *e, struct vhca_rule_frame *f)
 {
     struct roce_packet p;
 
-    f->does.action = VHCA_FAULT_NONE;
+    f->does.action = VHCA_RULE_NONE;
     if (f->len > ROCE_MAX_FRAME ||
         roce_parse(&p, f->frame, f->len) != ROCE_OK) {
         return 1;
     }
-    if (f->point == VHCA_FAULT_RX) {
+    if (f->point == VHCA_RULE_RX) {
         f->qpn = p.dest_qp;
     }
-    f->does = vhca_fault_packet(e, f->point, f->qpn, &p);
-    return vhca_fault_act(e, f, &p);
+    f->does = vhca_rule_packet(e, f->point, f->qpn, &p);
+    return vhca_rule_act(e, f, &p);
 }
