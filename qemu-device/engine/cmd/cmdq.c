@@ -113,8 +113,8 @@ static int execute(struct qhca_engine *e, uint32_t slot)
     int status = e->cmdq->judged ? QHCA_OK : judge(e);
 
     /* Once it is done, nobody writes to what it takes away. */
-    vhca_order_finish(e, VHCA_EVERY_QP);
-    vhca_gather_drop(e);
+    vhca_late_finish(e, VHCA_EVERY_QP);
+    vhca_early_drop(e);
     if (status == QHCA_OK) {
         status = command ? run_command(e, command) : QHCA_ERR_OPCODE;
     }

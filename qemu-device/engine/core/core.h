@@ -43,7 +43,7 @@ struct qhca_engine {
     bool big_endian;            /* the words of atomics, see vhca_word() */
     uint8_t fault_points;       /* points with fault rules, a bit each */
     bool inside;                /* an entry point or a neighbour is running */
-    bool late_data;             /* some are held back, see memory/order.c */
+    bool late_data;             /* some are held back, see memory/late.c */
     struct vhca_pace slice;     /* units until the main loop has its turn */
     struct vhca_pace share;     /* units the operator allows */
     uint32_t table_blocks;      /* block addresses held, of MAX_TABLE_BLOCKS */

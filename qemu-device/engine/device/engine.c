@@ -401,8 +401,8 @@ void qhca_engine_run(struct qhca_engine *e, uint64_t now)
 void qhca_engine_settle(struct qhca_engine *e)
 {
     VHCA_ASSERT(!e->inside);
-    vhca_order_finish(e, VHCA_EVERY_QP);
-    vhca_gather_drop(e);
+    vhca_late_finish(e, VHCA_EVERY_QP);
+    vhca_early_drop(e);
 }
 
 void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up)

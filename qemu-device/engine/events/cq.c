@@ -186,7 +186,7 @@ bool vhca_cq_push(struct qhca_engine *e, struct vhca_cq *cq,
         vhca_cq_overrun(e, cq);
         return false;
     }
-    vhca_order_finish(e, le32toh(cqe->qpn));
+    vhca_late_finish(e, le32toh(cqe->qpn));
     cqe->timestamp = htole64(e->now);
     if (!put_cqe(e, cq, cqe)) {
         vhca_guest_error(e, "CQ 0x%x: ring cannot be written", cq->cqn);

@@ -179,7 +179,7 @@ void vhca_event(struct qhca_engine *e, struct vhca_async *a,
     if (!eq || !vhca_running(e)) {
         return;
     }
-    vhca_order_finish(e, VHCA_EVERY_QP);
+    vhca_late_finish(e, VHCA_EVERY_QP);
     if (eq_full(eq) || !vhca_list_empty(&eq->pending)) {
         wait_in_line(eq, a, type);
         return;

@@ -134,7 +134,7 @@ static void meet_held(struct qhca_engine *e, const struct vhca_mr *mr,
                       uint64_t addr, size_t len)
 {
     if (__builtin_expect(e->late_data, 0)) {
-        vhca_order_meet(e, mr, addr, len);
+        vhca_late_meet(e, mr, addr, len);
     }
 }
 
@@ -205,7 +205,7 @@ enum vhca_mem_result vhca_mr_write(struct qhca_engine *e, uint32_t qpn,
     VHCA_ASSERT(covers(mr, addr, len));
     meet_held(e, mr, addr, len);
     return vhca_rules_at(e, VHCA_RULE_PORT) && e->rules->disorder ?
-           vhca_order_write(e, qpn, mr, addr, buf, len) :
+           vhca_late_write(e, qpn, mr, addr, buf, len) :
            vhca_mr_put(e, mr, addr, buf, len);
 }
 

@@ -15,7 +15,7 @@ static bool init(struct qhca_engine *e)
     m->null_mr.key = VHCA_NULL_LKEY;
     m->null_mr.type = QHCA_MR_NULL;
     m->null_mr.access = QHCA_ACCESS_LOCAL_WRITE;
-    vhca_order_init(e);
+    vhca_late_init(e);
     return vhca_table_init(&m->pd, e, VHCA_MAX_PD) &&
            vhca_table_init(&m->mr, e, VHCA_MAX_MR + VHCA_MAX_MW);
 }
@@ -32,7 +32,7 @@ int vhca_do_dealloc_pd(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 static void reset(struct qhca_engine *e)
 {
-    vhca_order_forget(e);
+    vhca_late_forget(e);
     vhca_mw_free_all(e);
     vhca_mr_free_all(e);
     vhca_holder_free_all(&e->memory->pd);

@@ -98,8 +98,8 @@ struct vhca_miss {
     bool write;
 };
 
-/* struct vhca_order - data that are held back, see order.c */
-struct vhca_order {
+/* struct vhca_late - data that are held back, see late.c */
+struct vhca_late {
     unsigned num;               /* of e->rules->data in use */
     struct vhca_timer timer;    /* for the first of them that is due */
 };
@@ -112,7 +112,7 @@ struct vhca_memory {
     struct vhca_mr reserved_mr;         /* the region of VHCA_RESERVED_LKEY */
     struct vhca_mr null_mr;             /* the region of VHCA_NULL_LKEY */
     struct vhca_miss miss;
-    struct vhca_order order;
+    struct vhca_late late;
 };
 
 extern const struct vhca_room vhca_memory_room;
@@ -153,7 +153,7 @@ enum vhca_mem_result vhca_mr_read(struct qhca_engine *e,
 enum vhca_mem_result vhca_mr_write(struct qhca_engine *e, uint32_t qpn,
                                    const struct vhca_mr *mr, uint64_t addr,
                                    const void *buf, size_t len);
-/* The same for order.c: write at once, to a region and not a window. */
+/* The same for late.c: write at once, to a region and not a window. */
 enum vhca_mem_result vhca_mr_put(struct qhca_engine *e,
                                  const struct vhca_mr *mr, uint64_t addr,
                                  const void *buf, size_t len);
@@ -296,32 +296,32 @@ void vhca_mw_unbind(struct vhca_mr *mw);
  */
 int vhca_mw_release_user(struct qhca_engine *e, struct vhca_key_user *user);
 
-/* ---- order.c: data that are held back by a fault rule ---- */
+/* ---- late.c: data that are held back by a fault rule ---- */
 
 #define VHCA_EVERY_QP   UINT32_MAX
 
 /* Place what QP @qpn has written, or every QP. */
-void vhca_order_place(struct qhca_engine *e, uint32_t qpn);
+void vhca_late_place(struct qhca_engine *e, uint32_t qpn);
 /*
  * Whoever reads what the device says next may rely on the data of the QP @qpn,
  * or of all: place them if any are held back.
  */
-static inline void vhca_order_finish(struct qhca_engine *e, uint32_t qpn)
+static inline void vhca_late_finish(struct qhca_engine *e, uint32_t qpn)
 {
     if (__builtin_expect(e->late_data, 0)) {
-        vhca_order_place(e, qpn);
+        vhca_late_place(e, qpn);
     }
 }
 /* Place what is held back for bytes of a region. */
-void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
+void vhca_late_meet(struct qhca_engine *e, const struct vhca_mr *mr,
                      uint64_t addr, size_t len);
 /* Write to a region, some of it later; there is a rule for that. */
-enum vhca_mem_result vhca_order_write(struct qhca_engine *e, uint32_t qpn,
+enum vhca_mem_result vhca_late_write(struct qhca_engine *e, uint32_t qpn,
                                       const struct vhca_mr *mr, uint64_t addr,
                                       const uint8_t *buf, size_t len);
 /* For the room: create, and drop all data. */
-void vhca_order_init(struct qhca_engine *e);
-void vhca_order_forget(struct qhca_engine *e);
+void vhca_late_init(struct qhca_engine *e);
+void vhca_late_forget(struct qhca_engine *e);
 
 /* ---- snapshot.c ---- */
 

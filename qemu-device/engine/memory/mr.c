@@ -369,7 +369,7 @@ bool vhca_mr_invalidate(struct qhca_engine *e, const struct vhca_key_user *user,
         vhca_count(e, QHCA_CNT_BAD_KEY);
         return false;
     }
-    vhca_order_finish(e, VHCA_EVERY_QP);
+    vhca_late_finish(e, VHCA_EVERY_QP);
     if (mr->window) {
         vhca_mw_unbind(mr);
     }

@@ -152,7 +152,7 @@ enum qhca_cqe_status vhca_mw_bind(struct qhca_engine *e,
         vhca_count(e, QHCA_CNT_BAD_KEY);
         return QHCA_WC_MW_BIND_ERR;
     }
-    vhca_order_finish(e, VHCA_EVERY_QP);
+    vhca_late_finish(e, VHCA_EVERY_QP);
     vhca_mw_unbind(mw);
     mw->key = op->key;
     if (!op->length) {

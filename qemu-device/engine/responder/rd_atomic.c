@@ -14,7 +14,7 @@ static enum vhca_rx_result admit(struct qhca_engine *e,
                                  const struct vhca_qp *qp,
                                  const struct roce_packet *p)
 {
-    vhca_order_finish(e, qp->qpn);
+    vhca_late_finish(e, qp->qpn);
     if (qp->rsp.rd_pending >= qp->attr.max_dest_rd_atomic) {
         return VHCA_RX_RESOURCES;
     }

@@ -145,17 +145,17 @@ static inline uint16_t vhca_flush_access(uint8_t type)
 /* Walk over the responder, after the QP's queues and the objects it uses. */
 void vhca_responder_walk(struct vhca_snap *s, struct vhca_qp *qp);
 
-/* ---- gather.c: data of READs that are read early by a fault rule ---- */
+/* ---- early.c: data of READs that are read early by a fault rule ---- */
 
 /* Perhaps read some of the data of @r now; true: the others, after a wait. */
-bool vhca_gather_begin(struct qhca_engine *e, struct vhca_qp *qp,
+bool vhca_early_begin(struct qhca_engine *e, struct vhca_qp *qp,
                        struct vhca_response *r);
 /* Put those among the next @len bytes of @r in their place. */
-void vhca_gather_use(const struct qhca_engine *e, const struct vhca_qp *qp,
+void vhca_early_use(const struct qhca_engine *e, const struct vhca_qp *qp,
                      const struct vhca_response *r, uint8_t *payload,
                      uint32_t len);
 /* Forget them, and end all waits: QPs may be others from now on. */
-void vhca_gather_drop(struct qhca_engine *e);
+void vhca_early_drop(struct qhca_engine *e);
 
 /* ---- replay.c ---- */
 

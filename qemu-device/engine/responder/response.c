@@ -76,7 +76,7 @@ static enum vhca_mem_result build_read(struct qhca_engine *e,
     }
     payload = vhca_burst_payload(burst, len);
     result = vhca_mr_read(e, mr, va, payload, len);
-    vhca_gather_use(e, qp, r, payload, len);
+    vhca_early_use(e, qp, r, payload, len);
     if (result == VHCA_MEM_FAULT) {
         vhca_miss_extend(e, left - len);
     }
@@ -117,7 +117,7 @@ bool vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
     struct vhca_response *r = vhca_response_at(&qp->rsp, qp->rsp.q_head);
     enum vhca_mem_result result;
 
-    if (r->kind == VHCA_RESP_READ && vhca_gather_begin(e, qp, r)) {
+    if (r->kind == VHCA_RESP_READ && vhca_early_begin(e, qp, r)) {
         return false;
     }
     burst->p.psn = r->psn;

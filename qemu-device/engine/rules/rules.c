@@ -415,7 +415,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     };
     h[2] = (struct qhca_holding) {
         "data read early", false,
-        VHCA_RULE_EARLY * sizeof(struct vhca_rule_early), 1,
+        VHCA_RULE_EARLY * sizeof(struct vhca_early), 1,
         !!e->rules->early
     };
     return 3;

@@ -130,8 +130,8 @@ struct vhca_rule_data {
     uint8_t bytes[VHCA_RULE_BYTES];
 };
 
-/* struct vhca_rule_early - pieces of the data of a READ, read early */
-struct vhca_rule_early {
+/* struct vhca_early - pieces of the data of a READ, read early */
+struct vhca_early {
     struct vhca_timer timer;    /* runs while others wait to be read */
     uint32_t qpn;               /* the one that answers */
     unsigned num;               /* of pieces */
@@ -151,7 +151,7 @@ struct vhca_rules {
      * responder, once a rule for the order is set.
      */
     struct vhca_rule_data *data;
-    struct vhca_rule_early *early;
+    struct vhca_early *early;
     unsigned next_early;
     uint64_t order;
     unsigned wanted;            /* 1 << LINK_DOWN, PAUSE, FATAL, REMOVE */

@@ -270,7 +270,7 @@ static void test_early_pieces(void)
 /* As many pieces as possible of what the peer of @qp writes are held back. */
 static void hold_pieces(void)
 {
-    const struct vhca_order *o = &g->e->memory->order;
+    const struct vhca_late *o = &g->e->memory->late;
     uint8_t frame[MAX_FRAME];
     struct roce_packet p;
 
@@ -308,7 +308,7 @@ static void test_held_pieces(void)
     hold_pieces();
     guest_settle(g);
     rc_post(&sender, &wr);
-    CHECK_EQ(g->e->memory->order.num, VHCA_RULE_DATA);
+    CHECK_EQ(g->e->memory->late.num, VHCA_RULE_DATA);
     CHECK(g->cost.units >=
           before + PIECES * VHCA_RULE_DATA / VHCA_UNIT_OBJECTS);
 }

@@ -50,10 +50,10 @@ static void test_reset(void)
     put_op(&qp_two, QHCA_WR_RDMA_READ, Y, SRC, LEN);
     rc_ring(&qp_two);
     rc_ring(&qp);
-    CHECK(g->e->memory->order.num && g->deadline != UINT64_MAX);
+    CHECK(g->e->memory->late.num && g->deadline != UINT64_MAX);
     qhca_engine_reset(g->e, *g->clock);
     memset(spot(X), 0, LEN);
-    CHECK_EQ(g->e->memory->order.num, 0);
+    CHECK_EQ(g->e->memory->late.num, 0);
     let_pass(1000000, 1000);
     CHECK(is_all(X, LEN, 0));
     CHECK_EQ(g->deadline, UINT64_MAX);

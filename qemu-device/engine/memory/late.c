@@ -17,7 +17,7 @@ static struct vhca_rule_data *held(const struct qhca_engine *e)
 /* Place held piece @i; the last one moves to where it was. */
 static void place(struct qhca_engine *e, unsigned i)
 {
-    struct vhca_order *o = &e->memory->order;
+    struct vhca_late *o = &e->memory->late;
     struct vhca_rule_data *h = held(e) + i, *last = held(e) + --o->num;
 
     (void)vhca_dma_write(e, h->addr, h->bytes, h->len);
@@ -29,7 +29,7 @@ static void place(struct qhca_engine *e, unsigned i)
 /* After pieces may have come or gone: set the timer for the one due next. */
 static void wait(struct qhca_engine *e)
 {
-    struct vhca_order *o = &e->memory->order;
+    struct vhca_late *o = &e->memory->late;
     uint64_t next = UINT64_MAX;
 
     for (unsigned i = 0; i < o->num; i++) {
@@ -45,7 +45,7 @@ static void wait(struct qhca_engine *e)
 
 static void timeout(struct qhca_engine *e, struct vhca_timer *t)
 {
-    struct vhca_order *o = container_of(t, struct vhca_order, timer);
+    struct vhca_late *o = container_of(t, struct vhca_late, timer);
 
     for (unsigned i = o->num; i-- > 0;) {
         if (held(e)[i].due <= e->now) {
@@ -55,9 +55,9 @@ static void timeout(struct qhca_engine *e, struct vhca_timer *t)
     wait(e);
 }
 
-void vhca_order_place(struct qhca_engine *e, uint32_t qpn)
+void vhca_late_place(struct qhca_engine *e, uint32_t qpn)
 {
-    struct vhca_order *o = &e->memory->order;
+    struct vhca_late *o = &e->memory->late;
 
     for (unsigned i = o->num; i-- > 0;) {
         if (qpn == VHCA_EVERY_QP || held(e)[i].qpn == qpn) {
@@ -67,10 +67,10 @@ void vhca_order_place(struct qhca_engine *e, uint32_t qpn)
     wait(e);
 }
 
-void vhca_order_meet(struct qhca_engine *e, const struct vhca_mr *mr,
+void vhca_late_meet(struct qhca_engine *e, const struct vhca_mr *mr,
                      uint64_t addr, size_t len)
 {
-    struct vhca_order *o = &e->memory->order;
+    struct vhca_late *o = &e->memory->late;
     unsigned looked = 0;
     uint64_t at;
     size_t n;
@@ -109,7 +109,7 @@ static size_t cut(struct vhca_rule *r, uint64_t at, size_t len)
 static bool hold(struct qhca_engine *e, uint32_t qpn, uint64_t at,
                  const uint8_t *data, size_t len)
 {
-    struct vhca_order *o = &e->memory->order;
+    struct vhca_late *o = &e->memory->late;
     struct vhca_rule *r = e->rules->disorder;
     struct vhca_rule_data *h;
     size_t seen = len;
@@ -131,7 +131,7 @@ static bool hold(struct qhca_engine *e, uint32_t qpn, uint64_t at,
     return true;
 }
 
-enum vhca_mem_result vhca_order_write(struct qhca_engine *e, uint32_t qpn,
+enum vhca_mem_result vhca_late_write(struct qhca_engine *e, uint32_t qpn,
                                       const struct vhca_mr *mr, uint64_t addr,
                                       const uint8_t *buf, size_t len)
 {
@@ -158,14 +158,14 @@ enum vhca_mem_result vhca_order_write(struct qhca_engine *e, uint32_t qpn,
     return result;
 }
 
-void vhca_order_init(struct qhca_engine *e)
+void vhca_late_init(struct qhca_engine *e)
 {
-    e->memory->order.timer.fn = timeout;
+    e->memory->late.timer.fn = timeout;
     vhca_timers_provide(e, 1);
 }
 
-void vhca_order_forget(struct qhca_engine *e)
+void vhca_late_forget(struct qhca_engine *e)
 {
-    e->memory->order.num = 0;
+    e->memory->late.num = 0;
     wait(e);
 }

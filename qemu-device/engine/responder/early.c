@@ -11,10 +11,10 @@
 #define WAIT_NS     20000u      /* at most; far less than any timeout */
 
 /* Return the place with what has been read early for the QP, or NULL. */
-static struct vhca_rule_early *find(const struct qhca_engine *e, uint32_t qpn)
+static struct vhca_early *find(const struct qhca_engine *e, uint32_t qpn)
 {
     for (unsigned i = 0; i < VHCA_RULE_EARLY; i++) {
-        struct vhca_rule_early *g = &e->rules->early[i];
+        struct vhca_early *g = &e->rules->early[i];
 
         if (g->num && g->qpn == qpn) {
             return g;
@@ -23,7 +23,7 @@ static struct vhca_rule_early *find(const struct qhca_engine *e, uint32_t qpn)
     return NULL;
 }
 
-static void go_on(struct qhca_engine *e, struct vhca_rule_early *g)
+static void go_on(struct qhca_engine *e, struct vhca_early *g)
 {
     struct vhca_qp *qp = vhca_qp_get(e, g->qpn);
 
@@ -35,7 +35,7 @@ static void go_on(struct qhca_engine *e, struct vhca_rule_early *g)
 
 static void timeout(struct qhca_engine *e, struct vhca_timer *t)
 {
-    go_on(e, container_of(t, struct vhca_rule_early, timer));
+    go_on(e, container_of(t, struct vhca_early, timer));
 }
 
 /*
@@ -61,7 +61,7 @@ static bool draw_piece(struct vhca_rule *rule,
 /* Read a piece of the response, somewhere. */
 static void read_piece(struct qhca_engine *e, const struct vhca_mr *mr,
                        const struct vhca_response *r,
-                       struct vhca_rule_early *g)
+                       struct vhca_early *g)
 {
     size_t run = 1;             /* only where it begins matters */
     uint32_t off, len;
@@ -80,7 +80,7 @@ static void read_piece(struct qhca_engine *e, const struct vhca_mr *mr,
 /* Read some pieces of the response, if its key is valid. */
 static void read_pieces(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct vhca_response *r,
-                        struct vhca_rule_early *g)
+                        struct vhca_early *g)
 {
     const struct vhca_mr *mr;
     struct vhca_key_user user;
@@ -100,11 +100,11 @@ static void read_pieces(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /* Return a place that nobody waits for, or NULL. */
-static struct vhca_rule_early *take_place(struct qhca_engine *e)
+static struct vhca_early *take_place(struct qhca_engine *e)
 {
     for (unsigned i = 0; i < VHCA_RULE_EARLY; i++) {
         unsigned *next = &e->rules->next_early;
-        struct vhca_rule_early *g = &e->rules->early[*next];
+        struct vhca_early *g = &e->rules->early[*next];
 
         *next = (*next + 1) % VHCA_RULE_EARLY;
         if (!g->timer.pos) {
@@ -114,11 +114,11 @@ static struct vhca_rule_early *take_place(struct qhca_engine *e)
     return NULL;
 }
 
-bool vhca_gather_begin(struct qhca_engine *e, struct vhca_qp *qp,
+bool vhca_early_begin(struct qhca_engine *e, struct vhca_qp *qp,
                        struct vhca_response *r)
 {
     struct vhca_rule *rule = e->rules->disorder;
-    struct vhca_rule_early *g;
+    struct vhca_early *g;
 
     if (!rule || r->early || r->done || !r->length) {
         return false;
@@ -143,11 +143,11 @@ bool vhca_gather_begin(struct qhca_engine *e, struct vhca_qp *qp,
     return true;
 }
 
-void vhca_gather_use(const struct qhca_engine *e, const struct vhca_qp *qp,
+void vhca_early_use(const struct qhca_engine *e, const struct vhca_qp *qp,
                      const struct vhca_response *r, uint8_t *payload,
                      uint32_t len)
 {
-    const struct vhca_rule_early *g = r->early ? find(e, qp->qpn) : NULL;
+    const struct vhca_early *g = r->early ? find(e, qp->qpn) : NULL;
 
     for (unsigned i = 0; g && i < g->num; i++) {
         uint32_t from = MAX_OF(g->off[i], r->done);
@@ -160,10 +160,10 @@ void vhca_gather_use(const struct qhca_engine *e, const struct vhca_qp *qp,
     }
 }
 
-void vhca_gather_drop(struct qhca_engine *e)
+void vhca_early_drop(struct qhca_engine *e)
 {
     for (unsigned i = 0; e->rules->early && i < VHCA_RULE_EARLY; i++) {
-        struct vhca_rule_early *g = &e->rules->early[i];
+        struct vhca_early *g = &e->rules->early[i];
 
         g->num = 0;
         if (g->timer.pos) {
