@@ -27,14 +27,14 @@ COMMON = os.path.join(TOP, 'qemu-device/common')
 DRIVER = os.path.join(TOP, 'drivers/net/ethernet/qhca')
 # From the bottom layer up; Documentation/architecture.rst says what each is for.
 ROOMS = ('.', 'wire', 'core', 'shadow', 'rules', 'memory', 'events', 'port', 'congestion',
-         'qp', 'rq', 'requester', 'responder', 'link', 'eth', 'raw', 'qps', 'cmd', 'device')
+         'qp', 'rq', 'requester', 'responder', 'link', 'eth', 'steering', 'verbs', 'cmd', 'device')
 # What QEMU and the tests may include.
 PUBLIC = {'engine.h', 'trace.def'}
 # Pointers by which a room calls what it does not know: timers that are due, which only the run
 # loop asks for, and what a saved state consists of.
 DOORS = {'fn', 'walk_one', 'enlist', 'number', 'find'}
 STRANGERS = {('responder', 'requester'), ('eth', 'requester'), ('eth', 'responder'),
-             ('eth', 'link'), ('raw', 'link')}
+             ('eth', 'link'), ('steering', 'link')}
 
 
 def may_use(room, other):

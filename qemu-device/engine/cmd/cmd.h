@@ -7,7 +7,7 @@
 #define QHCA_ENGINE_CMD_H
 
 #include "../rules/rules.h"
-#include "../qps/qps.h"
+#include "../verbs/verbs.h"
 #include "../shadow/shadow.h"
 
 #define VHCA_CMD_LOG_MAX    8

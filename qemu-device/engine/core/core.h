@@ -127,7 +127,7 @@ static inline bool vhca_running(const struct qhca_engine *e)
 
 /*
  * Work is counted in units and bounded. A unit is an access to guest memory, a
- * frame sent or received, or a look at objects, of up to QHCA_UNIT_*: half a
+ * frame sent or received, or a look at objects, of up to VHCA_UNIT_*: half a
  * microsecond or less. Charge every step with vhca_spend(), and ask
  * vhca_may_go_on() before each. The run loop sets @e->limit.
  */

@@ -8,7 +8,7 @@
 
 #include "../cmd/cmd.h"
 #include "../eth/eth.h"
-#include "../raw/raw.h"
+#include "../steering/steering.h"
 #include "../shadow/shadow.h"
 
 /*

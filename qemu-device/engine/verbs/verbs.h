@@ -3,11 +3,11 @@
  * qhca engine, qps: the life of QPs: their turns, and the commands that create,
  * modify and destroy them.
  */
-#ifndef QHCA_ENGINE_QPS_H
-#define QHCA_ENGINE_QPS_H
+#ifndef QHCA_ENGINE_VERBS_H
+#define QHCA_ENGINE_VERBS_H
 
 #include "../link/link.h"
-#include "../raw/raw.h"
+#include "../steering/steering.h"
 
 extern const struct vhca_room vhca_qps_room;
 
@@ -60,4 +60,4 @@ bool vhca_qp_attr_ok(const struct qhca_qp_attr *a, uint8_t type, uint8_t state);
 bool vhca_qp_transition_ok(uint8_t type, uint8_t from, uint8_t to,
                            uint32_t mask);
 
-#endif /* QHCA_ENGINE_QPS_H */
+#endif /* QHCA_ENGINE_VERBS_H */

@@ -5,7 +5,7 @@
  * (conformance A.2 and A.3, after IBTA 11.2.5.2). The driver checks the same
  * with ib_core; the device checks again, because it trusts no driver.
  */
-#include "qps.h"
+#include "verbs.h"
 
 /* ---- transitions ---- */
 

@@ -3,7 +3,7 @@
  * qhca engine: spreads and flow rules in a saved state: as the commands that
  * made them.
  */
-#include "raw.h"
+#include "steering.h"
 
 VHCA_SNAP_KNOWS(struct vhca_spread, 1080);
 VHCA_SNAP_KNOWS(struct vhca_flow, 176);

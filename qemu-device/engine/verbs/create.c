@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "qps.h"
+#include "verbs.h"
 
 /* ---- create and destroy ---- */
 

@@ -2,7 +2,7 @@
 /* qhca engine: spreads: QPs that share the frames of a rule. */
 #include <stdlib.h>
 
-#include "raw.h"
+#include "steering.h"
 #include "../wire/wire.h"
 
 struct vhca_qp *vhca_spread_choose(const struct vhca_spread *s,

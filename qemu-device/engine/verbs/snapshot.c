@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "qps.h"
+#include "verbs.h"
 
 static const struct vhca_snap_field qp_fields[] = {
     VHCA_SNAP_ANY(struct vhca_qp, uar),

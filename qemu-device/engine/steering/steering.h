@@ -3,8 +3,8 @@
  * qhca engine, raw: Ethernet frames of QPs: those that QPs of type RAW send,
  * and the rules that say which frames they receive.
  */
-#ifndef QHCA_ENGINE_RAW_H
-#define QHCA_ENGINE_RAW_H
+#ifndef QHCA_ENGINE_STEERING_H
+#define QHCA_ENGINE_STEERING_H
 
 #include "../eth/eth.h"
 #include "../requester/requester.h"
@@ -115,4 +115,4 @@ struct vhca_qp *vhca_raw_target(struct qhca_engine *e, uint32_t qpn);
 /* Walk over spreads and rules, after the QPs. */
 void vhca_raw_walk(struct vhca_snap *s);
 
-#endif /* QHCA_ENGINE_RAW_H */
+#endif /* QHCA_ENGINE_STEERING_H */

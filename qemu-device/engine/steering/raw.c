@@ -2,7 +2,7 @@
 /* qhca engine: sending the Ethernet frames of QPs; and the room. */
 #include <stdlib.h>
 
-#include "raw.h"
+#include "steering.h"
 #include "../wire/wire.h"
 
 /* ---- sending ---- */

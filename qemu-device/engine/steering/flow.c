@@ -2,7 +2,7 @@
 /* qhca engine: flow rules: which frames QPs receive. */
 #include <stdlib.h>
 
-#include "raw.h"
+#include "steering.h"
 #include "../wire/wire.h"
 
 #define WORDS   8u              /* of struct qhca_flow_key */

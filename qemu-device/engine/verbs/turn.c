@@ -3,7 +3,7 @@
  * qhca engine: the turn of a QP: responses first, then requests, then flushing;
  * clearing a QP; and QPs whose CQ has failed.
  */
-#include "qps.h"
+#include "verbs.h"
 
 void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp)
 {
