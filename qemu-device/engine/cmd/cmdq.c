@@ -106,7 +106,7 @@ static int judge(struct qhca_engine *e)
     return does.action == VHCA_RULE_FAIL ? (int)does.value : QHCA_OK;
 }
 
-static int execute(struct qhca_engine *e, uint32_t slot)
+static int cmdq_execute(struct qhca_engine *e, uint32_t slot)
 {
     unsigned opcode = le16toh(e->cmdq->cmd.opcode);
     const struct command *command = find_command(opcode);
@@ -203,7 +203,7 @@ static bool serve_one(struct qhca_engine *e, bool *tell)
     int status;
 
     if (q->active || take(e, slot)) {
-        status = execute(e, slot);
+        status = cmdq_execute(e, slot);
         if (status == VHCA_AGAIN) {
             return true;
         }

@@ -30,14 +30,15 @@ int vhca_do_set_congestion(struct qhca_engine *e, struct vhca_cmd_ctx *ctx)
     return QHCA_OK;
 }
 
-static void reset(struct qhca_engine *e)
+static void congestion_reset(struct qhca_engine *e)
 {
     for (unsigned i = 0; i < QHCA_CC_MAX; i++) {
         e->congestion->value[i] = params[i].value;
     }
 }
 
-static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+static unsigned congestion_holdings(const struct qhca_engine *e,
+                                    struct qhca_holding *h)
 {
     (void)e;
     (void)h;
@@ -45,7 +46,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_congestion_room = {
-    .reset = reset, .holdings = holdings,
+    .reset = congestion_reset, .holdings = congestion_holdings,
 };
 
 /* ---- saved state ---- */

@@ -29,24 +29,25 @@ uint64_t qhca_engine_counter(const struct qhca_engine *e,
     return (unsigned)which < QHCA_CNT_MAX ? e->cnt[which] : 0;
 }
 
-static bool init(struct qhca_engine *e)
+static bool core_init(struct qhca_engine *e)
 {
     e->timers.armed = UINT64_MAX;
     return true;
 }
 
-static void reset(struct qhca_engine *e)
+static void core_reset(struct qhca_engine *e)
 {
     e->timers.used = 0;
     e->big_endian = false;
 }
 
-static void fini(struct qhca_engine *e)
+static void core_fini(struct qhca_engine *e)
 {
     free(e->timers.heap);
 }
 
-static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+static unsigned core_holdings(const struct qhca_engine *e,
+                              struct qhca_holding *h)
 {
     h[0] = (struct qhca_holding) {
         "block addresses", false, sizeof(uint64_t), VHCA_MAX_TABLE_BLOCKS,
@@ -73,6 +74,7 @@ static void walk(struct vhca_snap *s)
 }
 
 const struct vhca_room vhca_core_room = {
-    .init = init, .reset = reset, .fini = fini, .holdings = holdings,
+    .init = core_init, .reset = core_reset, .fini = core_fini,
+    .holdings = core_holdings,
     .section = "core", .version = 1, .walk = walk,
 };

@@ -144,7 +144,7 @@ static uint32_t bucket(const struct vhca_table *t, uint32_t number)
  * has been free for longest, as a number is remembered until its slot is taken.
  * Returns t->size if the number is or was in use, or if the bucket is full.
  */
-static uint32_t place(const struct vhca_table *t, uint32_t number)
+static uint32_t table_place(const struct vhca_table *t, uint32_t number)
 {
     uint32_t first = bucket(t, number), best = t->size, best_age = 0;
 
@@ -166,7 +166,7 @@ bool vhca_table_fits(const struct vhca_table *t, uint32_t i, uint32_t number)
     uint32_t first = bucket(t, number);
 
     return !is_reserved(number) && i >= first && i < first + WAYS &&
-           place(t, number) != t->size;
+           table_place(t, number) != t->size;
 }
 
 uint32_t vhca_table_add(struct vhca_table *t, void *obj)
@@ -178,7 +178,7 @@ uint32_t vhca_table_add(struct vhca_table *t, void *obj)
     }
     do {
         number = t->e->ops->random(t->e->opaque) & QHCA_OBJ_MASK;
-        i = is_reserved(number) ? t->size : place(t, number);
+        i = is_reserved(number) ? t->size : table_place(t, number);
     } while (i == t->size);
     vhca_table_note(t, i, number);
     vhca_table_put(t, i, obj);

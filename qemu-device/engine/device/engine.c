@@ -77,7 +77,7 @@ static void fault_due(struct qhca_engine *e, struct vhca_timer *t)
 
 /* ---- the room ---- */
 
-static void reset(struct qhca_engine *e)
+static void device_reset(struct qhca_engine *e)
 {
     if (e->rules->link_back) {         /* a rule has taken the link down */
         e->port->link = e->device->link_wanted;
@@ -87,7 +87,7 @@ static void reset(struct qhca_engine *e)
     vhca_cmdq_reset(e);
 }
 
-static bool init(struct qhca_engine *e)
+static bool device_init(struct qhca_engine *e)
 {
     vhca_run_init(e);
     e->rules->timer.fn = fault_due;
@@ -95,17 +95,16 @@ static bool init(struct qhca_engine *e)
     return vhca_shadow_init(e);
 }
 
-static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+static unsigned device_holdings(const struct qhca_engine *e,
+                                struct qhca_holding *h)
 {
-    h[0] = (struct qhca_holding) {
-        "engine", false, sizeof(struct house), 1, 1
-    };
+    *h = (struct qhca_holding) { "engine", false, sizeof(struct house), 1, 1 };
     return 1 + vhca_shadow_holdings(e, h + 1);
 }
 
 static const struct vhca_room device_room = {
-    .init = init, .reset = reset, .fini = vhca_shadow_fini,
-    .holdings = holdings, .section = "device", .version = 1,
+    .init = device_init, .reset = device_reset, .fini = vhca_shadow_fini,
+    .holdings = device_holdings, .section = "device", .version = 1,
     .walk = vhca_device_walk,
 };
 

@@ -380,9 +380,10 @@ static enum qhca_cqe_status take_buffers(struct qhca_engine *e,
 }
 
 /* Write the frame without its tag, which goes into the CQE. */
-static enum qhca_cqe_status deliver(struct qhca_engine *e, struct vhca_ethq *q,
-                                    const uint8_t *frame, size_t len,
-                                    struct qhca_cqe *cqe)
+static enum qhca_cqe_status eth_deliver(struct qhca_engine *e,
+                                        struct vhca_ethq *q,
+                                        const uint8_t *frame, size_t len,
+                                        struct qhca_cqe *cqe)
 {
     struct qhca_eth_wqe wqe[QHCA_ETH_MAX_FRAGS];
     size_t tag = is_tagged(frame) && len >= ETH_LEN + VHCA_VLAN_ROOM ?
@@ -416,7 +417,7 @@ void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
         vhca_count(e, QHCA_CNT_ETH_RX_NO_BUF);
         return;
     }
-    cqe.status = (uint8_t)deliver(e, q, frame, len, &cqe);
+    cqe.status = (uint8_t)eth_deliver(e, q, frame, len, &cqe);
     if (cqe.status == QHCA_WC_SUCCESS) {
         vhca_count(e, QHCA_CNT_ETH_RX_PKTS);
         e->cnt[QHCA_CNT_ETH_RX_BYTES] += len;

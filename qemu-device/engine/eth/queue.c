@@ -112,7 +112,7 @@ int vhca_do_destroy_ethq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-static void reset(struct qhca_engine *e)
+static void eth_reset(struct qhca_engine *e)
 {
     for (unsigned i = 0; i < VHCA_MAX_ETHQ; i++) {
         if (e->eth->queue[i].used) {
@@ -123,7 +123,8 @@ static void reset(struct qhca_engine *e)
     memset(e->eth->rss, 0, sizeof(e->eth->rss));
 }
 
-static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+static unsigned eth_holdings(const struct qhca_engine *e,
+                             struct qhca_holding *h)
 {
     unsigned n = 0;
 
@@ -138,6 +139,6 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_eth_room = {
-    .reset = reset, .holdings = holdings,
+    .reset = eth_reset, .holdings = eth_holdings,
     .section = "eth", .version = 1, .walk = vhca_eth_walk,
 };

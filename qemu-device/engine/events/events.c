@@ -2,13 +2,13 @@
 /* qhca engine, events: the tables of the room. */
 #include "events.h"
 
-static bool init(struct qhca_engine *e)
+static bool events_init(struct qhca_engine *e)
 {
     vhca_timers_provide(e, VHCA_MAX_CQ);
     return vhca_table_init(&e->events->cq, e, VHCA_MAX_CQ);
 }
 
-static void reset(struct qhca_engine *e)
+static void events_reset(struct qhca_engine *e)
 {
     vhca_cq_free_all(e);
     vhca_eq_free_all(e);
@@ -16,12 +16,13 @@ static void reset(struct qhca_engine *e)
     vhca_list_init(&e->events->roomy);
 }
 
-static void fini(struct qhca_engine *e)
+static void events_fini(struct qhca_engine *e)
 {
     vhca_table_free(&e->events->cq);
 }
 
-static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+static unsigned events_holdings(const struct qhca_engine *e,
+                                struct qhca_holding *h)
 {
     unsigned eqs = 0;
 
@@ -38,6 +39,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_events_room = {
-    .init = init, .reset = reset, .fini = fini, .holdings = holdings,
+    .init = events_init, .reset = events_reset, .fini = events_fini,
+    .holdings = events_holdings,
     .section = "queues", .version = 1, .walk = vhca_events_walk,
 };

@@ -136,8 +136,8 @@ static void take_cnp(struct qhca_engine *e, struct vhca_qp *qp)
                                   QHCA_CNT_RP_CNP_IGNORED, 1);
 }
 
-static void execute(struct qhca_engine *e, struct vhca_qp *qp,
-                    const struct roce_packet *p)
+static void link_execute(struct qhca_engine *e, struct vhca_qp *qp,
+                         const struct roce_packet *p)
 {
     uint32_t tail = qp->rsp.q_tail;
 
@@ -180,8 +180,8 @@ bool vhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
     return true;
 }
 
-static void deliver(struct qhca_engine *e, struct vhca_qp *qp,
-                    const struct roce_packet *p, size_t len)
+static void in_deliver(struct qhca_engine *e, struct vhca_qp *qp,
+                       const struct roce_packet *p, size_t len)
 {
     enum qhca_counter why = frame_not_taken(e, qp, p);
 
@@ -190,7 +190,7 @@ static void deliver(struct qhca_engine *e, struct vhca_qp *qp,
         return;
     }
     accept(e, qp, p, len);
-    execute(e, qp, p);
+    link_execute(e, qp, p);
 }
 
 /* Return how many of the packets in @p were executed, at least 1. */
@@ -251,7 +251,7 @@ static void deliver_to_members(struct qhca_engine *e,
 
     while ((qpn = vhca_delivery_next(e)) != 0) {
         vhca_spend(e, 1);
-        deliver(e, vhca_qp_get(e, qpn), p, len);
+        in_deliver(e, vhca_qp_get(e, qpn), p, len);
     }
     vhca_delivery_stop(e, frame, len, false);
 }
@@ -297,7 +297,7 @@ static void find_taker(struct qhca_engine *e, const struct roce_packet *p,
     } else if (!qp) {
         vhca_packet_drop(e, NULL, p, QHCA_CNT_RX_NO_QP);
     } else {
-        deliver(e, qp, p, len);
+        in_deliver(e, qp, p, len);
     }
 }
 

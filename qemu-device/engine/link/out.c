@@ -170,8 +170,8 @@ static void notify(struct qhca_engine *e, struct vhca_qp *qp,
     qp->gate.cnp_owed = false;
 }
 
-static void answer(struct qhca_engine *e, struct vhca_qp *qp,
-                   const struct vhca_way *way, struct vhca_burst *burst)
+static void out_answer(struct qhca_engine *e, struct vhca_qp *qp,
+                       const struct vhca_way *way, struct vhca_burst *burst)
 {
     bool paced = vhca_response_is_data(qp);
 
@@ -214,7 +214,7 @@ static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
     }
     while (vhca_may_go_on(e) && vhca_response_ready(qp) &&
            may_answer(e, qp, way)) {
-        answer(e, qp, way, burst);
+        out_answer(e, qp, way, burst);
     }
 }
 

@@ -15,7 +15,7 @@ static struct vhca_rule_data *held(const struct qhca_engine *e)
 }
 
 /* Place held piece @i; the last one moves to where it was. */
-static void place(struct qhca_engine *e, unsigned i)
+static void late_place(struct qhca_engine *e, unsigned i)
 {
     struct vhca_late *o = &e->memory->late;
     struct vhca_rule_data *h = held(e) + i, *last = held(e) + --o->num;
@@ -49,7 +49,7 @@ static void timeout(struct qhca_engine *e, struct vhca_timer *t)
 
     for (unsigned i = o->num; i-- > 0;) {
         if (held(e)[i].due <= e->now) {
-            place(e, i);
+            late_place(e, i);
         }
     }
     wait(e);
@@ -61,7 +61,7 @@ void vhca_late_place(struct qhca_engine *e, uint32_t qpn)
 
     for (unsigned i = o->num; i-- > 0;) {
         if (qpn == VHCA_EVERY_QP || held(e)[i].qpn == qpn) {
-            place(e, i);
+            late_place(e, i);
         }
     }
     wait(e);
@@ -84,7 +84,7 @@ void vhca_late_meet(struct qhca_engine *e, const struct vhca_mr *mr,
         for (unsigned i = o->num; i-- > 0;) {
             if (held(e)[i].addr < at + n &&
                 at < held(e)[i].addr + held(e)[i].len) {
-                place(e, i);
+                late_place(e, i);
             }
         }
     }

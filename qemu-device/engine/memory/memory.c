@@ -5,7 +5,7 @@
  */
 #include "memory.h"
 
-static bool init(struct qhca_engine *e)
+static bool memory_init(struct qhca_engine *e)
 {
     struct vhca_memory *m = e->memory;
 
@@ -30,7 +30,7 @@ int vhca_do_dealloc_pd(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     return vhca_holder_dealloc(&e->memory->pd, c);
 }
 
-static void reset(struct qhca_engine *e)
+static void memory_reset(struct qhca_engine *e)
 {
     vhca_late_forget(e);
     vhca_mw_free_all(e);
@@ -38,13 +38,14 @@ static void reset(struct qhca_engine *e)
     vhca_holder_free_all(&e->memory->pd);
 }
 
-static void fini(struct qhca_engine *e)
+static void memory_fini(struct qhca_engine *e)
 {
     vhca_table_free(&e->memory->pd);
     vhca_table_free(&e->memory->mr);
 }
 
-static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+static unsigned memory_holdings(const struct qhca_engine *e,
+                                struct qhca_holding *h)
 {
     const struct vhca_memory *m = e->memory;
 
@@ -64,6 +65,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_memory_room = {
-    .init = init, .reset = reset, .fini = fini, .holdings = holdings,
+    .init = memory_init, .reset = memory_reset, .fini = memory_fini,
+    .holdings = memory_holdings,
     .section = "memory", .version = 1, .walk = vhca_memory_walk,
 };

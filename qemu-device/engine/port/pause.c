@@ -20,7 +20,7 @@ static bool is_for_mac(const struct qhca_engine *e, const uint8_t *dmac)
 }
 
 /* Let classes go on whose time has come, and wait for the next of them. */
-static void go_on(struct qhca_engine *e)
+static void pause_go_on(struct qhca_engine *e)
 {
     struct vhca_pause *p = &e->port->pause;
     uint64_t next = UINT64_MAX;
@@ -46,7 +46,7 @@ static void go_on(struct qhca_engine *e)
 void vhca_pause_due(struct qhca_engine *e, struct vhca_timer *t)
 {
     (void)t;
-    go_on(e);
+    pause_go_on(e);
 }
 
 void vhca_pause(struct qhca_engine *e, uint8_t classes, uint64_t ns)
@@ -57,7 +57,7 @@ void vhca_pause(struct qhca_engine *e, uint8_t classes, uint64_t ns)
         }
     }
     e->port->pause.classes |= classes;
-    go_on(e);
+    pause_go_on(e);
 }
 
 /* Return the ns that a time in a frame stands for. */

@@ -30,7 +30,7 @@ static bool gid_is_unicast(const uint8_t *gid)
     return gid[0] != 0xff && memcmp(gid, zero, sizeof(zero)) != 0;
 }
 
-static void reset(struct qhca_engine *e)
+static void port_reset(struct qhca_engine *e)
 {
     uint8_t (*allowed)[VHCA_MAX_GID / 8] = e->port->allowed;
     struct vhca_pace pace = e->port->pace;
@@ -300,7 +300,7 @@ int vhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
     return -1;
 }
 
-static bool init(struct qhca_engine *e)
+static bool port_init(struct qhca_engine *e)
 {
     e->port->link = true;
     e->port->line.fn = vhca_tx_due;
@@ -311,12 +311,13 @@ static bool init(struct qhca_engine *e)
     return e->port->allowed;
 }
 
-static void fini(struct qhca_engine *e)
+static void port_fini(struct qhca_engine *e)
 {
     free(e->port->allowed);
 }
 
-static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+static unsigned port_holdings(const struct qhca_engine *e,
+                              struct qhca_holding *h)
 {
     h[0] = (struct qhca_holding) {
         "multicast group", false, sizeof(struct vhca_mcast_group),
@@ -332,6 +333,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_port_room = {
-    .init = init, .reset = reset, .fini = fini, .holdings = holdings,
+    .init = port_init, .reset = port_reset, .fini = port_fini,
+    .holdings = port_holdings,
     .section = "port", .version = 1, .walk = vhca_port_walk,
 };

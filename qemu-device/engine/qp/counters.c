@@ -41,8 +41,8 @@ int vhca_do_bind_cntset(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-static int answer(struct vhca_cmd_ctx *c, const uint64_t *cnt,
-                  const uint64_t *without)
+static int counters_answer(struct vhca_cmd_ctx *c, const uint64_t *cnt,
+                           const uint64_t *without)
 {
     uint64_t v;
 
@@ -56,7 +56,7 @@ static int answer(struct vhca_cmd_ctx *c, const uint64_t *cnt,
 /* Totals since the device was created. */
 int vhca_do_query_counters(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
-    return answer(c, e->cnt, NULL);
+    return counters_answer(c, e->cnt, NULL);
 }
 
 /* Counters of a set; number 0: what no set has counted. */
@@ -66,7 +66,7 @@ int vhca_do_query_cntset(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     const struct vhca_cntset *set = vhca_table_get(&e->qps->cntset, number);
 
     if (!number) {
-        return answer(c, e->cnt, e->qps->set_cnt);
+        return counters_answer(c, e->cnt, e->qps->set_cnt);
     }
-    return set ? answer(c, set->cnt, NULL) : QHCA_ERR_OBJ;
+    return set ? counters_answer(c, set->cnt, NULL) : QHCA_ERR_OBJ;
 }

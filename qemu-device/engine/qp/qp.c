@@ -253,7 +253,7 @@ enum qhca_cqe_status vhca_rule_cqe(struct qhca_engine *e, struct vhca_qp *qp,
 
 /* ---- the room ---- */
 
-static bool init(struct qhca_engine *e)
+static bool qp_init(struct qhca_engine *e)
 {
     vhca_timers_provide(e, 2 * e->cfg.max_qp);
     return lines_init(&e->qps->ready, e->cfg.num_uars) &&
@@ -262,7 +262,7 @@ static bool init(struct qhca_engine *e)
            vhca_table_init(&e->qps->table, e, e->cfg.max_qp);
 }
 
-static void reset(struct qhca_engine *e)
+static void qp_reset(struct qhca_engine *e)
 {
     free(e->qps->spare_swr);
     e->qps->spare_swr = NULL;
@@ -274,7 +274,7 @@ static void reset(struct qhca_engine *e)
     lines_reset(&e->qps->tx_wait, e->cfg.num_uars);
 }
 
-static void fini(struct qhca_engine *e)
+static void qp_fini(struct qhca_engine *e)
 {
     free(e->qps->ready.page);
     free(e->qps->tx_wait.page);
@@ -282,7 +282,7 @@ static void fini(struct qhca_engine *e)
     vhca_table_free(&e->qps->table);
 }
 
-static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+static unsigned qp_holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     const struct vhca_qps *q = e->qps;
 
@@ -303,6 +303,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_qp_room = {
-    .init = init, .reset = reset, .fini = fini, .holdings = holdings,
+    .init = qp_init, .reset = qp_reset, .fini = qp_fini,
+    .holdings = qp_holdings,
     .section = "qp", .version = 1, .walk = vhca_cntsets_walk,
 };

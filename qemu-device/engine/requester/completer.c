@@ -367,7 +367,8 @@ static bool outstanding(const struct vhca_qp *qp, uint32_t psn)
 }
 
 /* Continue after a response; @una: the oldest PSN before it. */
-static void go_on(struct qhca_engine *e, struct vhca_qp *qp, uint32_t una)
+static void completer_go_on(struct qhca_engine *e, struct vhca_qp *qp,
+                            uint32_t una)
 {
     vhca_sq_fail_oldest(e, qp);
     if (!alive(qp)) {
@@ -386,7 +387,7 @@ void vhca_completer_ack(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
 
     if (outstanding(qp, psn)) {
         accepted(e, qp, psn);
-        go_on(e, qp, una);
+        completer_go_on(e, qp, una);
     }
 }
 
@@ -416,7 +417,7 @@ uint32_t vhca_completer_rx(struct qhca_engine *e, struct vhca_qp *qp,
         rx_ack(e, qp, p);
         break;
     }
-    go_on(e, qp, una);
+    completer_go_on(e, qp, una);
     if (vhca_requester_ready(qp)) {
         vhca_qp_schedule(e, qp);
     }

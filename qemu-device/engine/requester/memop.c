@@ -8,8 +8,9 @@
  */
 #include "requester.h"
 
-static enum qhca_cqe_status execute(struct qhca_engine *e, struct vhca_qp *qp,
-                                    const struct vhca_swr *wr)
+static enum qhca_cqe_status memop_execute(struct qhca_engine *e,
+                                          struct vhca_qp *qp,
+                                          const struct vhca_swr *wr)
 {
     switch (wr->opcode) {
     case QHCA_WR_REG_MR:
@@ -29,7 +30,7 @@ void vhca_memop_step(struct qhca_engine *e, struct vhca_qp *qp)
 
     vhca_spend(e, 1);
     if (!wr->executed) {
-        enum qhca_cqe_status status = execute(e, qp, wr);
+        enum qhca_cqe_status status = memop_execute(e, qp, wr);
 
         if (status != QHCA_WC_SUCCESS) {
             vhca_sq_fail_wr(e, qp, wr, status);

@@ -23,7 +23,7 @@ static struct vhca_early *find(const struct qhca_engine *e, uint32_t qpn)
     return NULL;
 }
 
-static void go_on(struct qhca_engine *e, struct vhca_early *g)
+static void early_go_on(struct qhca_engine *e, struct vhca_early *g)
 {
     struct vhca_qp *qp = vhca_qp_get(e, g->qpn);
 
@@ -35,7 +35,7 @@ static void go_on(struct qhca_engine *e, struct vhca_early *g)
 
 static void timeout(struct qhca_engine *e, struct vhca_timer *t)
 {
-    go_on(e, container_of(t, struct vhca_early, timer));
+    early_go_on(e, container_of(t, struct vhca_early, timer));
 }
 
 /*
@@ -168,7 +168,7 @@ void vhca_early_drop(struct qhca_engine *e)
         g->num = 0;
         if (g->timer.pos) {
             vhca_timer_cancel(e, &g->timer);
-            go_on(e, g);
+            early_go_on(e, g);
         }
     }
 }

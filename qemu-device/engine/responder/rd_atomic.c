@@ -26,10 +26,10 @@ static enum vhca_rx_result admit(struct qhca_engine *e,
  * oldest one (D-055). Replays can fill the queue: before changing memory, a
  * request has to make sure that there is room.
  */
-static enum vhca_rx_result answer(struct vhca_qp *qp,
-                                  const struct roce_packet *p,
-                                  struct vhca_response *r,
-                                  struct vhca_rd_resource *res)
+static enum vhca_rx_result rd_atomic_answer(struct vhca_qp *qp,
+                                            const struct roce_packet *p,
+                                            struct vhca_response *r,
+                                            struct vhca_rd_resource *res)
 {
     struct vhca_responder *s = &qp->rsp;
 
@@ -87,7 +87,7 @@ enum vhca_rx_result vhca_rx_read(struct qhca_engine *e, struct vhca_qp *qp,
                                      QHCA_ACCESS_REMOTE_READ)) {
         return VHCA_RX_ACCESS;
     }
-    return answer(qp, p, &r, &res);
+    return rd_atomic_answer(qp, p, &r, &res);
 }
 
 /* Find the 8 bytes of an atomic or ATOMIC WRITE, and room for the response. */
@@ -106,7 +106,8 @@ static enum vhca_rx_result take_word(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /*
- * Add to a big-endian word, which the host's atomic addition cannot do. QPs take
+ * Add to a big-endian word,
+ which the host's atomic addition cannot do. QPs take
  * turns, so only a CPU can change the word in between. One that does so forever
  * must not hold up the device: give up as if DMA had failed.
  */
@@ -158,7 +159,7 @@ enum vhca_rx_result vhca_rx_atomic(struct qhca_engine *e, struct vhca_qp *qp,
         return result;
     }
     r.orig = res.orig;
-    return answer(qp, p, &r, &res);
+    return rd_atomic_answer(qp, p, &r, &res);
 }
 
 /* Whether the key allows what the FLUSH requests (I-037). */
@@ -194,7 +195,8 @@ enum vhca_rx_result vhca_rx_flush(struct qhca_engine *e, struct vhca_qp *qp,
     if (p->flush_level == QHCA_FLUSH_RANGE && p->dma_len > VHCA_MAX_MSG) {
         return VHCA_RX_LENGTH;
     }
-    return may_flush(e, qp, p) ? answer(qp, p, &r, &res) : VHCA_RX_ACCESS;
+    return may_flush(e, qp, p) ? rd_atomic_answer(qp, p, &r,
+                                                  &res) : VHCA_RX_ACCESS;
 }
 
 enum vhca_rx_result vhca_rx_atomic_write(struct qhca_engine *e,
@@ -215,5 +217,5 @@ enum vhca_rx_result vhca_rx_atomic_write(struct qhca_engine *e,
     if (result == VHCA_RX_DONE) {
         result = vhca_rx_memory(vhca_mr_store(e, mr, p->va, p->payload));
     }
-    return result == VHCA_RX_DONE ? answer(qp, p, &r, &res) : result;
+    return result == VHCA_RX_DONE ? rd_atomic_answer(qp, p, &r, &res) : result;
 }

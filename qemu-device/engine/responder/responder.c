@@ -146,8 +146,9 @@ static enum vhca_rx_result (*const rx[])(struct qhca_engine *e,
     [OP_ATOMIC_WRITE] = vhca_rx_atomic_write,
 };
 
-static enum vhca_rx_result execute(struct qhca_engine *e, struct vhca_qp *qp,
-                                   const struct roce_packet *p)
+static enum vhca_rx_result responder_execute(struct qhca_engine *e,
+                                             struct vhca_qp *qp,
+                                             const struct roce_packet *p)
 {
     if (!sequence_ok(qp, p)) {
         return VHCA_RX_SEQUENCE;
@@ -166,13 +167,13 @@ static enum vhca_rx_result execute(struct qhca_engine *e, struct vhca_qp *qp,
 static uint32_t in_order(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct roce_packet *p)
 {
-    enum vhca_rx_result result = execute(e, qp, p);
+    enum vhca_rx_result result = responder_execute(e, qp, p);
     struct roce_packet first;
 
     if (result == VHCA_RX_FIRST) {
         first = roce_first_of(p);
         p = &first;
-        result = execute(e, qp, p);
+        result = responder_execute(e, qp, p);
     }
     conclude(e, qp, p, result);
     return vhca_rx_count(p, result);

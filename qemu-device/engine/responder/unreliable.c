@@ -82,8 +82,9 @@ static bool psn_ok(struct qhca_engine *e, struct vhca_qp *qp,
     return !ahead || roce_opcode(p->opcode)->flags & OPF_FIRST;
 }
 
-static enum vhca_rx_result execute(struct qhca_engine *e, struct vhca_qp *qp,
-                                   const struct roce_packet *p)
+static enum vhca_rx_result unreliable_execute(struct qhca_engine *e,
+                                              struct vhca_qp *qp,
+                                              const struct roce_packet *p)
 {
     if (!vhca_operation_enabled(qp, p)) {
         return VHCA_RX_DISABLED;
@@ -109,11 +110,11 @@ uint32_t vhca_uc_rx(struct qhca_engine *e, struct vhca_qp *qp,
         qp->rsp.epsn = psn_add(p->psn, 1);
         return 1;
     }
-    result = execute(e, qp, p);
+    result = unreliable_execute(e, qp, p);
     if (result == VHCA_RX_FIRST) {
         first = roce_first_of(p);
         p = &first;
-        result = execute(e, qp, p);
+        result = unreliable_execute(e, qp, p);
     }
     n = vhca_rx_count(p, result);
     qp->rsp.epsn = psn_add(p->psn, n);
@@ -163,8 +164,8 @@ static void too_small(struct qhca_engine *e, struct vhca_qp *qp,
  * Put a datagram, behind a GRH of @head bytes, where the next receive WR says.
  * Returns whether that WR is to be completed.
  */
-static bool place(struct qhca_engine *e, struct vhca_qp *qp,
-                  const struct roce_packet *p, size_t head)
+static bool unreliable_place(struct qhca_engine *e, struct vhca_qp *qp,
+                             const struct roce_packet *p, size_t head)
 {
     enum vhca_rx_result result = vhca_rx_take(e, qp);
     enum vhca_mem_result scattered;
@@ -191,7 +192,7 @@ void vhca_datagram_rx(struct qhca_engine *e, struct vhca_qp *qp,
     if ((p->payload_len + p->pad) & 3 ||
         p->payload_len > vhca_port_path_mtu(e)) {
         refuse(e, qp, p, VHCA_RX_LENGTH);
-    } else if (place(e, qp, p, GRH_LEN)) {
+    } else if (unreliable_place(e, qp, p, GRH_LEN)) {
         vhca_recv_complete(e, qp, p, QHCA_CQE_RECV,
                            (uint32_t)(GRH_LEN + p->payload_len));
     }
@@ -213,7 +214,7 @@ void vhca_raw_rx(struct qhca_engine *e, struct vhca_qp *qp,
         vhca_count_qp(e, qp, QHCA_CNT_RX_BAD_STATE, 1);
         return;
     }
-    if (place(e, qp, &p, 0)) {
+    if (unreliable_place(e, qp, &p, 0)) {
         vhca_count_qp(e, qp, QHCA_CNT_ETH_RX_PKTS, 1);
         vhca_count_qp(e, qp, QHCA_CNT_ETH_RX_BYTES, len);
         vhca_recv_complete_frame(e, qp, (uint32_t)len, tag,

@@ -2,25 +2,25 @@
 /* qhca engine, rq: the tables of the room. */
 #include "rq.h"
 
-static bool init(struct qhca_engine *e)
+static bool rq_init(struct qhca_engine *e)
 {
     return vhca_table_init(&e->rqs->srq, e, VHCA_MAX_SRQ) &&
            vhca_table_init(&e->rqs->xrcd, e, VHCA_MAX_XRCD);
 }
 
-static void reset(struct qhca_engine *e)
+static void rq_reset(struct qhca_engine *e)
 {
     vhca_srq_free_all(e);
     vhca_holder_free_all(&e->rqs->xrcd);
 }
 
-static void fini(struct qhca_engine *e)
+static void rq_fini(struct qhca_engine *e)
 {
     vhca_table_free(&e->rqs->srq);
     vhca_table_free(&e->rqs->xrcd);
 }
 
-static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+static unsigned rq_holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     const struct vhca_rqs *r = e->rqs;
 
@@ -37,6 +37,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_rq_room = {
-    .init = init, .reset = reset, .fini = fini, .holdings = holdings,
+    .init = rq_init, .reset = rq_reset, .fini = rq_fini,
+    .holdings = rq_holdings,
     .section = "receive", .version = 1, .walk = vhca_rq_walk,
 };

@@ -3,7 +3,7 @@
 #include "rules.h"
 
 /* Return a free place for a frame, or NULL. */
-static struct vhca_rule_held *place(struct vhca_rules *f)
+static struct vhca_rule_held *packet_place(struct vhca_rules *f)
 {
     for (unsigned i = 0; f->held && i < VHCA_RULE_HELD; i++) {
         if (!f->held[i].used) {
@@ -17,7 +17,7 @@ static struct vhca_rule_held *place(struct vhca_rules *f)
 static void hold(struct qhca_engine *e, const struct vhca_rule_frame *f,
                  uint64_t ns, bool swap)
 {
-    struct vhca_rule_held *h = place(e->rules);
+    struct vhca_rule_held *h = packet_place(e->rules);
 
     if (!h) {
         return;

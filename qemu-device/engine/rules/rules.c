@@ -373,13 +373,13 @@ int vhca_do_query_faults(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 /* ---- the room ---- */
 
-static bool init(struct qhca_engine *e)
+static bool rules_init(struct qhca_engine *e)
 {
     vhca_timers_provide(e, 1 + VHCA_RULE_EARLY);
     return true;
 }
 
-static void reset(struct qhca_engine *e)
+static void rules_reset(struct qhca_engine *e)
 {
     struct vhca_rules *f = e->rules;
 
@@ -396,14 +396,15 @@ static void reset(struct qhca_engine *e)
     vhca_rules_update(e);
 }
 
-static void fini(struct qhca_engine *e)
+static void rules_fini(struct qhca_engine *e)
 {
     free(e->rules->held);
     free(e->rules->data);
     free(e->rules->early);
 }
 
-static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+static unsigned rules_holdings(const struct qhca_engine *e,
+                               struct qhca_holding *h)
 {
     h[0] = (struct qhca_holding) {
         "packets that come later", false,
@@ -422,5 +423,6 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_rules_room = {
-    .init = init, .reset = reset, .fini = fini, .holdings = holdings,
+    .init = rules_init, .reset = rules_reset, .fini = rules_fini,
+    .holdings = rules_holdings,
 };

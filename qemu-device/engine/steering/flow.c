@@ -61,8 +61,8 @@ static void count_frame(struct vhca_flow *f, size_t len)
     f->bytes += len;
 }
 
-static void deliver(struct qhca_engine *e, struct vhca_flow *f,
-                    const uint8_t *frame, size_t len, bool csum_ok)
+static void flow_deliver(struct qhca_engine *e, struct vhca_flow *f,
+                         const uint8_t *frame, size_t len, bool csum_ok)
 {
     struct vhca_qp *qp = f->spread ? vhca_spread_choose(f->spread, frame, len) :
                                      f->qp;
@@ -80,7 +80,8 @@ void vhca_flow_deliver(struct qhca_engine *e, const uint8_t *frame, size_t len,
     uint32_t number;
 
     while ((number = vhca_delivery_next(e)) != 0) {
-        deliver(e, vhca_table_get(&e->raw->flow, number), frame, len, csum_ok);
+        flow_deliver(e, vhca_table_get(&e->raw->flow, number), frame, len,
+                     csum_ok);
     }
     vhca_delivery_stop(e, frame, len, csum_ok);
 }

@@ -91,14 +91,14 @@ void vhca_raw_turn(struct qhca_engine *e, struct vhca_qp *qp)
 
 /* ---- the room ---- */
 
-static bool init(struct qhca_engine *e)
+static bool steering_init(struct qhca_engine *e)
 {
     return vhca_table_init(&e->raw->flow, e, QHCA_FLOW_MAX) &&
            vhca_table_init(&e->raw->spread, e, QHCA_SPREAD_MAX);
 }
 
 /* Their QPs are freed before. */
-static void reset(struct qhca_engine *e)
+static void steering_reset(struct qhca_engine *e)
 {
     struct vhca_spread *spread;
     struct vhca_flow *flow;
@@ -116,13 +116,14 @@ static void reset(struct qhca_engine *e)
     vhca_table_forget(&e->raw->spread);
 }
 
-static void fini(struct qhca_engine *e)
+static void steering_fini(struct qhca_engine *e)
 {
     vhca_table_free(&e->raw->flow);
     vhca_table_free(&e->raw->spread);
 }
 
-static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+static unsigned steering_holdings(const struct qhca_engine *e,
+                                  struct qhca_holding *h)
 {
     const struct vhca_raw *raw = e->raw;
 
@@ -140,5 +141,6 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_raw_room = {
-    .init = init, .reset = reset, .fini = fini, .holdings = holdings,
+    .init = steering_init, .reset = steering_reset, .fini = steering_fini,
+    .holdings = steering_holdings,
 };

@@ -267,7 +267,7 @@ int vhca_do_destroy_qp(struct qhca_engine *e, struct vhca_cmd_ctx *ctx)
     return QHCA_OK;
 }
 
-static void reset(struct qhca_engine *e)
+static void verbs_reset(struct qhca_engine *e)
 {
     struct vhca_qp *qp;
 
@@ -374,7 +374,8 @@ int vhca_do_detach_mcast(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 /* ---- the room ---- */
 
-static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+static unsigned verbs_holdings(const struct qhca_engine *e,
+                               struct qhca_holding *h)
 {
     h[0] = (struct qhca_holding) {
         "send WRs of a QP", false, VHCA_INFLIGHT * sizeof(struct vhca_swr),
@@ -384,7 +385,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_qps_room = {
-    .reset = reset, .holdings = holdings,
+    .reset = verbs_reset, .holdings = verbs_holdings,
     .section = "transport", .version = 1,
     .walk = vhca_qps_walk,
 };
