@@ -194,8 +194,8 @@ static void in_deliver(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /* Return how many of the packets in @p were executed, at least 1. */
-static uint32_t execute_across(struct qhca_engine *e, struct vhca_qp *qp,
-                               const struct roce_packet *p)
+static uint32_t cross_execute(struct qhca_engine *e, struct vhca_qp *qp,
+                              const struct roce_packet *p)
 {
     if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
         return vhca_completer_rx(e, qp, p);
@@ -220,7 +220,7 @@ void vhca_link_cross(struct qhca_engine *e, const struct vhca_qp *by,
     VHCA_ASSERT(!vhca_qp_is(qp, VHCA_DATAGRAM));
     if (why == QHCA_CNT_MAX) {
         vhca_trace_rx(at, qp->qpn, p->opcode, p->psn);
-        n = execute_across(at, qp, p);
+        n = cross_execute(at, qp, p);
     }
     if (n < p->num_psn) {
         *p = roce_first_of(p);

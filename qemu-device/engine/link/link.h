@@ -41,12 +41,12 @@ void vhca_way_to_peer(struct qhca_engine *e, struct vhca_qp *qp,
 void vhca_way_to(struct qhca_engine *e, struct vhca_qp *qp,
                  const struct qhca_av *av, uint32_t dest_qp,
                  struct vhca_way *way);
-/* vhca_way_across() for a peer in a neighbour. */
+/* vhca_way_crosses() for a peer in a neighbour. */
 bool vhca_way_far_across(const struct qhca_engine *e,
                          const struct vhca_way *way);
 /* Whether a packet may cross to @way->peer now, without overtaking a frame. */
-static inline bool vhca_way_across(const struct qhca_engine *e,
-                                   const struct vhca_way *way)
+static inline bool vhca_way_crosses(const struct qhca_engine *e,
+                                    const struct vhca_way *way)
 {
     return way->peer && vhca_port_up(e) &&
            (way->at == e ? !vhca_fifo_used(&e->port->loop) :

@@ -12,8 +12,8 @@
  * Return how many packets may cross at once: with a limit of the bandwidth or
  * the rate every packet waits for its time, and fault rules look at each.
  */
-static uint32_t at_once(const struct qhca_engine *e, const struct vhca_way *way,
-                        bool paced)
+static uint32_t cross_max(const struct qhca_engine *e,
+                          const struct vhca_way *way, bool paced)
 {
     return vhca_port_limit(e) || paced || vhca_rules_between(e, way->at) ?
            1 : VHCA_SPAN;
@@ -40,7 +40,7 @@ static void open_burst(const struct qhca_engine *e, const struct vhca_qp *qp,
     struct roce_packet *p = &burst->p;
 
     assert(way->local);         /* datagrams set it in send_requests() */
-    burst->across = vhca_way_across(e, way);
+    burst->crosses = vhca_way_crosses(e, way);
     burst->unsent = burst->fatal = false;
     burst->view.num_pieces = burst->view.len = 0;
     memset(p, 0, sizeof(*p));
@@ -53,7 +53,7 @@ static void open_burst(const struct qhca_engine *e, const struct vhca_qp *qp,
     p->dest_qp = way->dest_qp;
     p->pkey = PKEY_DEFAULT;
     p->num_psn = 1;
-    if (!burst->across) {
+    if (!burst->crosses) {
         address(qp, way, p);
     }
 }
@@ -65,7 +65,7 @@ size_t vhca_link_finish(const struct vhca_qp *qp, const struct vhca_way *way,
     uint8_t *to = burst->frame + roce_payload_offset(p);
 
     VHCA_ASSERT(!p->payload_len || roce_opcode(p->opcode)->flags & OPF_PAYLOAD);
-    if (burst->across) {
+    if (burst->crosses) {
         address(qp, way, p);
     }
     for (size_t i = 0, off = 0; !p->payload && off < p->payload_len; i++) {
@@ -88,8 +88,8 @@ bool vhca_link_frame(struct qhca_engine *e, const struct vhca_qp *qp,
 }
 
 /* A neighbour's work on the packet counts as work of this call, too. */
-static void cross(struct qhca_engine *e, struct vhca_qp *qp,
-                  const struct vhca_way *way, struct vhca_burst *burst)
+static void cross_burst(struct qhca_engine *e, struct vhca_qp *qp,
+                        const struct vhca_way *way, struct vhca_burst *burst)
 {
     burst->p.pad = -(unsigned)burst->p.payload_len & 3;
     vhca_spend(e, 1);
@@ -135,8 +135,8 @@ static void move(struct qhca_engine *e, struct vhca_qp *qp,
     if (way->lost) {
         vhca_spend(e, 1);
         vhca_packet_drop(e, qp, &burst->p, QHCA_CNT_TX_DROPPED);
-    } else if (burst->across) {
-        cross(e, qp, way, burst);
+    } else if (burst->crosses) {
+        cross_burst(e, qp, way, burst);
     } else {
         send_frame(e, qp, way, burst);
     }
@@ -177,7 +177,7 @@ static void out_answer(struct qhca_engine *e, struct vhca_qp *qp,
 
     open_burst(e, qp, way, burst);
     paced = paced && vhca_qp_paced(qp, way->av->static_rate);
-    if (!vhca_response_next(e, qp, at_once(e, way, paced), burst)) {
+    if (!vhca_response_next(e, qp, cross_max(e, way, paced), burst)) {
         return;
     }
     if (burst->fatal) {
@@ -231,7 +231,7 @@ static bool request(struct qhca_engine *e, struct vhca_qp *qp,
 
     open_burst(e, qp, way, burst);
     paced = vhca_qp_paced(qp, way->av->static_rate);
-    if (!vhca_requester_next(e, qp, at_once(e, way, paced), burst)) {
+    if (!vhca_requester_next(e, qp, cross_max(e, way, paced), burst)) {
         return false;
     }
     move(e, qp, way, burst);
@@ -276,8 +276,8 @@ static void ask(struct qhca_engine *e, struct vhca_qp *qp,
     struct vhca_qp *peer = way->peer;
     bool paced = vhca_qp_paced(qp, way->av->static_rate);
 
-    if (peer->rsp.ack_owed && at_once(e, way, paced) > 1 &&
-        !vhca_port_limit(at) && vhca_running(e) && vhca_way_across(e, way)) {
+    if (peer->rsp.ack_owed && cross_max(e, way, paced) > 1 &&
+        !vhca_port_limit(at) && vhca_running(e) && vhca_way_crosses(e, way)) {
         vhca_link_ack(e, qp, way, vhca_response_take_ack(at, peer));
     }
     vhca_link_answered(at, peer, tail);

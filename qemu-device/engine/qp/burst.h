@@ -9,7 +9,7 @@
 /*
  * struct vhca_burst - the next packet that a QP sends, or several of a message
  * @p: the packet; the link has filled in where it goes
- * @across: it goes to another QP of this port, and its payload stays where it
+ * @crosses: it goes to another QP of this port, and its payload stays where it
  *          is, so it can stand for many packets
  * @unsent: its WR goes on, but nothing is sent (B-030)
  * @fatal: the QP goes to ERR when it has been sent, with @event, or 0
@@ -18,7 +18,7 @@
  */
 struct vhca_burst {
     struct roce_packet p;
-    bool across, unsent, fatal;
+    bool crosses, unsent, fatal;
     uint8_t event;
     struct vhca_view view;
     uint8_t frame[ROCE_MAX_FRAME];

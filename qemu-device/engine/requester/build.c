@@ -18,8 +18,8 @@ static bool ask_for_ack(const struct vhca_qp *qp, uint32_t n, bool last)
  * a WRITE with immediate data: without a receive WR it is refused, but not the
  * others.
  */
-static uint32_t at_once(const struct vhca_requester *r,
-                        const struct vhca_swr *wr, uint32_t n, uint32_t max)
+static uint32_t burst_max(const struct vhca_requester *r,
+                          const struct vhca_swr *wr, uint32_t n, uint32_t max)
 {
     if (r->snd_psn != r->max_psn) {
         return 1;
@@ -47,8 +47,8 @@ static enum vhca_mem_result build_data(struct qhca_engine *e,
     bool copy, last;
 
     /* The 8 bytes of an ATOMIC WRITE must be in one piece. */
-    if (burst->across && !vhca_swr_is(wr, VHCA_WR_8_BYTES)) {
-        max = at_once(r, wr, n, max);
+    if (burst->crosses && !vhca_swr_is(wr, VHCA_WR_8_BYTES)) {
+        max = burst_max(r, wr, n, max);
         vhca_swr_view(e, qp, wr, off,
                       (size_t)MIN_OF(left, (uint64_t)max * qp->mtu),
                       &burst->view);

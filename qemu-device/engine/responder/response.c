@@ -59,7 +59,7 @@ static enum vhca_mem_result build_read(struct qhca_engine *e,
     if (left && !vhca_xrc_user(e, qp, r->srqn, &user)) {
         return VHCA_MEM_DENIED;
     }
-    if (left && burst->across && !r->early) {
+    if (left && burst->crosses && !r->early) {
         vhca_key_view(e, &user, r->rkey, va,
                       (size_t)MIN_OF(left, (uint64_t)max * qp->mtu),
                       QHCA_ACCESS_REMOTE_READ, &burst->view);
