@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "failing.h"
@@ -10,7 +11,9 @@
 
 #define FAULTS	"/sys/kernel/debug/"
 
-int failing_allow(void)
+static int fail_fd = -1;
+
+void failing_allow(void)
 {
 	static const struct { const char *file, *value; } switches[] = {
 		{ FAULTS "failslab/ignore-gfp-wait", "N" },
@@ -20,15 +23,36 @@ int failing_allow(void)
 		{ FAULTS "fail_page_alloc/min-order", "0" },
 		{ FAULTS "fail_page_alloc/verbose", "0" },
 	};
-	int fd = open("/proc/thread-self/fail-nth", O_RDWR);
 	size_t i;
 
-	if (fd < 0)
+	fail_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	if (fail_fd < 0)
 		test_skip("this kernel's allocations cannot be made to fail");
 	for (i = 0; i < ARRAY_SIZE(switches); i++)
 		if (write_file(switches[i].file, switches[i].value))
 			test_skip("no %s", switches[i].file);
-	return fd;
+}
+
+void failing_arm(unsigned int nth)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%u", nth);
+
+	REQUIRE(pwrite(fail_fd, text, len, 0) == len);
+}
+
+bool failing_disarm(void)
+{
+	char text[16] = "";
+
+	REQUIRE(pread(fail_fd, text, sizeof(text) - 1, 0) > 0);
+	failing_arm(0);
+	return !atoi(text);
+}
+
+bool failing_may_be(int err)
+{
+	return err == ENOMEM || err == ENOBUFS;
 }
 
 /* What begins to fail with this may be this. */

@@ -5,11 +5,14 @@
 
 #include <stdbool.h>
 
-/*
- * Lets allocations of every kind fail. Returns a file: a number written to it makes that allocation
- * of the next system calls of this thread fail. Skips the test on kernels that cannot.
- */
-int failing_allow(void);
+/* Lets allocations of every kind fail. Skips the test on kernels that cannot. */
+void failing_allow(void);
+/* Makes the @nth allocation of this thread from now on fail; 0: none. After failing_allow(). */
+void failing_arm(unsigned int nth);
+/* Whether that has failed; from now on none does. */
+bool failing_disarm(void);
+/* Whether a call may return this errno value for want of memory. */
+bool failing_may_be(int err);
 /* From now on so many in a hundred allocations of marked workers fail; 0: none. */
 void failing_workers(unsigned int percent);
 /* Marks all workers that work for any CPU, or none. Returns how many there are. */

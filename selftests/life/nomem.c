@@ -290,32 +290,11 @@ _Static_assert(ARRAY_SIZE(ops) == NUM_MAKING + 4, "the last four make nothing");
 
 /* ---- failing allocations ---- */
 
-static int fail_fd;
-
-/* Makes the n-th allocation from now on fail; 0: none. */
-static void arm(unsigned int nth)
-{
-	char text[16];
-	int len = snprintf(text, sizeof(text), "%u", nth);
-
-	REQUIRE(pwrite(fail_fd, text, len, 0) == len);
-}
-
-/* Whether an allocation has failed. */
-static bool disarm(void)
-{
-	char text[16] = "";
-
-	REQUIRE(pread(fail_fd, text, sizeof(text) - 1, 0) > 0);
-	arm(0);
-	return !atoi(text);
-}
-
 static void prepare(void)
 {
 	struct qp_opts o = QP_OPTS;
 
-	fail_fd = failing_allow();
+	failing_allow();
 	d = dev_open_qhca();
 	spare = end_new(d, &o);
 	cq = cq_new(d, 64, NULL);
@@ -332,11 +311,6 @@ static void works(void)
 	ping_pong(&p);
 }
 
-static bool may_be(int err)
-{
-	return err == ENOMEM || err == ENOBUFS;
-}
-
 TEST_ROWS(make, "J-020 each allocation fails once", ops)
 {
 	unsigned int n, failed = 0, refused = 0;
@@ -350,13 +324,13 @@ TEST_ROWS(make, "J-020 each allocation fails once", ops)
 	REQUIRE(p && !row->undo(p));
 	resources(before, sizeof(before));
 	for (n = 1; n < MANY; n++) {
-		arm(n);
+		failing_arm(n);
 		p = row->make();
 		err = errno;
-		if (!disarm())
+		if (!failing_disarm())
 			break;
 		failed++;
-		if (!p && ++refused && !may_be(err) && err != row->err)
+		if (!p && ++refused && !failing_may_be(err) && err != row->err)
 			FAIL("allocation %u: %s", n, strerror(err));
 		if (p)
 			REQUIRE_OK(row->undo(p));
@@ -382,15 +356,15 @@ TEST_SOME_ROWS(unmake, "J-020 each allocation fails once when an object is destr
 	for (n = 1; n < MANY; n++) {
 		p = row->make();
 		REQUIRE(p);
-		arm(n);
+		failing_arm(n);
 		ret = row->undo(p);
-		if (!disarm())
+		if (!failing_disarm())
 			break;
 		failed++;
 		if (!ret)
 			continue;
 		again++;
-		if (!may_be(ret > 0 ? ret : errno))
+		if (!failing_may_be(ret > 0 ? ret : errno))
 			FAIL("allocation %u: %s", n, strerror(ret > 0 ? ret : errno));
 		REQUIRE_OK(row->undo(p));
 	}
