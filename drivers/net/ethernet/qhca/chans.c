@@ -99,22 +99,33 @@ static int qhca_chans_create_queues(struct qhca_chans *chans, struct qhca_chans 
 }
 
 /* Each CPU has its channel to send, or shares it with as few others as possible. */
-static void qhca_chans_set_xps(struct qhca_chans *chans)
+static int qhca_chans_set_xps(struct qhca_chans *chans)
 {
 	unsigned int i, n, cpu;
 	cpumask_var_t mask;
+	int ret = 0;
 
 	if (!zalloc_cpumask_var(&mask, GFP_KERNEL))
-		return;
-	for (i = 0; i < chans->num; i++) {
+		return -ENOMEM;
+	for (i = 0; !ret && i < chans->num; i++) {
 		n = 0;
 		cpumask_clear(mask);
 		for_each_online_cpu(cpu)
 			if (n++ % chans->num == i)
 				cpumask_set_cpu(cpu, mask);
-		netif_set_xps_queue(chans->nic->netdev, mask, i);
+		ret = netif_set_xps_queue(chans->nic->netdev, mask, i);
 	}
 	free_cpumask_var(mask);
+	return ret;
+}
+
+/* No CPU has a channel, and the stack spreads what it sends. This takes no memory. */
+static void qhca_chans_reset_xps(struct qhca_chans *chans)
+{
+	unsigned int i;
+
+	for (i = 0; i < chans->num; i++)
+		netif_set_xps_queue(chans->nic->netdev, cpu_none_mask, i);
 }
 
 /* The queues exist: start the stack and NAPI. */
@@ -168,9 +179,14 @@ static int qhca_chans_set_num(struct qhca_chans *chans)
 	if (ret)
 		return ret;
 	/* Otherwise leave XPS as the administrator may have set it. */
-	if (chans->nic->xps_num != chans->num)
-		qhca_chans_set_xps(chans);
+	if (chans->nic->xps_num == chans->num)
+		return 0;
 	chans->nic->xps_num = chans->num;
+	/* Without memory for all of it there is none, until the next queues. */
+	if (qhca_chans_set_xps(chans)) {
+		qhca_chans_reset_xps(chans);
+		chans->nic->xps_num = 0;
+	}
 	return 0;
 }
 

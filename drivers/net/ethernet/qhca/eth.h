@@ -263,7 +263,7 @@ enum qhca_nic_counter {
  * @dev: the function
  * @chans: the channels while the interface is up, else NULL; changes under RTNL, senders read it
  * @params: settings of @chans, or of the next channels
- * @xps_num: number of channels that XPS was set for
+ * @xps_num: number of channels that XPS was set for; 0: the next queues set it
  * @rss_types: what is hashed of received frames, QHCA_RSS_*; under RTNL
  * @rss: how frames are spread; the table counts only if the administrator has set it; under RTNL
  * @context: further RSS contexts, for rules, by number less 1; under RTNL
