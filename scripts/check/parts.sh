@@ -74,6 +74,7 @@ s390x-pair     | pair | full             | kernels  | machines 2 --arch b:s390x 
 net-tests      | one  | full             | kernels  | net_tests
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
 life-debug     | one  | full             | debug    | debugged --debug-kernel --env LIFE_CYCLES=3 --env PATIENCE=300 -- life kselftest nomem nopages kill
+nomem-eth      | one  | full             | debug    | debugged --debug-kernel --kernel-arg dma_debug=off --env KSELFTEST_TIMEOUT=7000 -- kselftest nomem_eth nomem_restart
 debug          | one  | full             | debug    | debugged --debug-kernel --device-arg guest-faults=on -- kverbs kselftest
 kcsan          | one  | full             | debug    | kcsan
 rt             | one  | full             | debug    | debugged --rt-kernel --device-arg guest-faults=on -- kverbs eth kselftest rc_data stress events cq notify srq mcast kill recovery removal cm nomem nopages

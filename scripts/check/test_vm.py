@@ -87,6 +87,7 @@ class Splat(unittest.TestCase):
     def test_boot(self):
         self.assertIsNone(splat.find('[1.0] DMA-API: preallocated 65536 debug entries\n'
                                      '[1.1] DMA-API: debugging enabled by kernel config\n'
+                                     '[1.1] DMA-API: debugging disabled on kernel command line\n'
                                      '[1.2] kasan: KernelAddressSanitizer initialized\n'))
 
     def test_overlap(self):

@@ -16,7 +16,7 @@ SPLAT = re.compile(
 # Matches that mean nothing: boot messages of healthy kernels, programs that crash, which
 # their own tests judge, and what the kernel itself gets no memory for in `nomem`.
 HARMLESS = re.compile(r'kasan: KernelAddressSanitizer initialized|KASAN: .*enabled'
-                      r'|DMA-API: (preallocated \d+ debug entries|debugging enabled by)'
+                      r'|DMA-API: (preallocated \d+ debug entries|debugging (en|dis)abled )'
                       r'|DMA-API: cacheline tracking ENOMEM'
                       r'|traps: .*general protection fault ip:')
 

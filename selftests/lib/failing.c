@@ -13,6 +13,40 @@
 
 static int fail_fd = -1;
 
+/* What the kernel finds mistakes with: it does without, and each allocation would take two. */
+static bool is_debug(const char *cache)
+{
+	static const char *const caches[] = {
+		"kmemleak_object", "kmemleak_scan_area", "debug_objects_cache",
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(caches); i++)
+		if (!strcmp(cache, caches[i]))
+			return true;
+	return false;
+}
+
+/* All caches but those. Those that share their memory with others cannot be marked. */
+static void choose_caches(void)
+{
+	DIR *caches = opendir("/sys/kernel/slab");
+	unsigned int n = 0;
+	struct dirent *e;
+	char path[300];
+
+	while (caches && (e = readdir(caches))) {
+		if (e->d_name[0] == '.' || is_debug(e->d_name))
+			continue;
+		snprintf(path, sizeof(path), "/sys/kernel/slab/%s/failslab", e->d_name);
+		n += !write_file(path, "1");
+	}
+	if (caches)
+		closedir(caches);
+	/* Nothing can be chosen where caches are shared, or in a kernel without the files. */
+	write_file(FAULTS "failslab/cache-filter", n > 50 ? "Y" : "N");
+}
+
 void failing_allow(void)
 {
 	static const struct { const char *file, *value; } switches[] = {
@@ -31,6 +65,7 @@ void failing_allow(void)
 	for (i = 0; i < ARRAY_SIZE(switches); i++)
 		if (write_file(switches[i].file, switches[i].value))
 			test_skip("no %s", switches[i].file);
+	choose_caches();
 }
 
 void failing_arm(unsigned int nth)
@@ -41,13 +76,24 @@ void failing_arm(unsigned int nth)
 	REQUIRE(pwrite(fail_fd, text, len, 0) == len);
 }
 
-bool failing_disarm(void)
+/* How many are still to be made until one fails. */
+static unsigned int stop(void)
 {
 	char text[16] = "";
 
 	REQUIRE(pread(fail_fd, text, sizeof(text) - 1, 0) > 0);
 	failing_arm(0);
-	return !atoi(text);
+	return atoi(text);
+}
+
+bool failing_disarm(void)
+{
+	return !stop();
+}
+
+unsigned int failing_count(unsigned int nth)
+{
+	return nth - stop();
 }
 
 bool failing_may_be(int err)

@@ -11,6 +11,8 @@ void failing_allow(void);
 void failing_arm(unsigned int nth);
 /* Whether that has failed; from now on none does. */
 bool failing_disarm(void);
+/* Returns how many allocations this thread has made since failing_arm(@nth), if none has failed. */
+unsigned int failing_count(unsigned int nth);
 /* Whether a call may return this errno value for want of memory. */
 bool failing_may_be(int err);
 /* From now on so many in a hundred allocations of marked workers fail; 0: none. */
