@@ -6,7 +6,7 @@
 #
 # Run COMMAND in the build root, or print where it is; --ready: fail if it is not made yet.
 # GROUP is --extra, --docs, --tshark, --gnuplot, --valgrind, --packaging, --oci, --autotools,
-# --cluster, --qemu, --arm64 or --s390x.
+# --cluster, --qemu, --mutants, --arm64 or --s390x.
 #
 # A Debian root with everything needed to build the device, the modules, the provider
 # and the selftests: the right compiler for the guest's kernel headers and the
@@ -19,7 +19,8 @@
 # dissector that knows nothing of us, to judge captured frames with; --gnuplot that, for
 # bench.py; --valgrind what counts instructions; --packaging what makes and judges Debian
 # packages; --oci what makes and runs container images without a daemon; --autotools what UCX
-# is built with; --cluster what ns-3 is, with MPI; --qemu what a QEMU of ours is.
+# is built with; --cluster what ns-3 is, with MPI; --qemu what a QEMU of ours is; --mutants what reads C to
+# change it.
 #
 # --kernel: a smaller root for modules and provider, of the Debian release with this
 # kernel (6.1, 7, or the name of a release): its headers, its compiler, its C library.
@@ -167,6 +168,7 @@ while [ $# -gt 0 ]; do
 	--autotools) added+=' autotools' ;;
 	--cluster) added+=' cluster' ;;
 	--qemu) added+=' qemu' ;;
+	--mutants) added+=' mutants' ;;
 	--arm64|--s390x) added+=" ${1#--}" ;;
 	--root) who=root ;;
 	--) action=run; shift; break ;;
@@ -197,6 +199,7 @@ for group in $added; do
 	autotools) add autotools autoconf automake libtool ;;
 	cluster) add cluster "${CLUSTER[@]}" ;;
 	qemu) add qemu "${QEMU[@]}" ;;
+	mutants) add mutants python3-clang ;;
 	arm64) add arm64 gcc-aarch64-linux-gnu ;;
 	s390x) add s390x gcc-s390x-linux-gnu ;;
 	esac

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Keep what the matrices say, and say it in Documentation/mutants.rst.
+
+  page.py keep SUITE RESULTS
+        write Documentation/mutants/SUITE.txt from what a run has left in the directory
+        RESULTS so far
+  page.py
+        write the tables of the page from these files and from equivalent.txt, which has the
+        names of mutants that change nothing, and why
+"""
+
+import itertools
+import json
+import os
+import re
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+DATA = f'{TOP}/Documentation/mutants'
+PAGE = f'{TOP}/Documentation/mutants.rst'
+MARK = '.. Below is what scripts/mutants.sh page writes.\n'
+TEXT = 70
+
+
+def keep(suite, where):
+    """One line for each mutant: name, place, operator, text, and what has caught it.
+
+    They were drawn in the order in which they run, so those that have run are drawn as well.
+    """
+    with open(f'{where}/mutants.json', encoding='utf-8') as file:
+        plan = json.load(file)
+    with open(f'{where}/results.json', encoding='utf-8') as file:
+        results = {row['name']: row for row in map(json.loads, file)}
+    with open(f'{where}/proofs.json', encoding='utf-8') as file:
+        proofs = [row for row in json.load(file).values() if not row[1]]
+    ran = list(itertools.takewhile(lambda m: m['name'] in results, plan['mutants']))
+    lines = [f'# {len(ran)} of {plan["of"]} mutants by seed {plan["seed"]}; {len(proofs)} programs '
+             f'with {sum(row[2] for row in proofs)} tests\n']
+    for mutant in sorted(ran, key=lambda m: (m['path'], m['function'], m['name'])):
+        by = ' '.join(f'{proof.replace(" ", "_")}:{",".join(map(str, fails))}'
+                      for proof, fails in results[mutant['name']]['by'].items())
+        text = mutant['text'] if len(mutant['text']) <= TEXT else mutant['text'][:TEXT - 1] + '…'
+        lines.append('\t'.join((mutant['name'], f'{mutant["path"]}:{mutant["function"]}',
+                                mutant['operator'], text, by)) + '\n')
+    os.makedirs(DATA, exist_ok=True)
+    with open(f'{DATA}/{suite}.txt', 'w', encoding='utf-8') as file:
+        file.writelines(lines)
+
+
+def table(heads, rows):
+    out = ['.. list-table::\n', '   :header-rows: 1\n', '\n']
+    for row in [heads, *rows]:
+        for i, cell in enumerate(row):
+            out.append(f'   {"*" if not i else " "} - {cell}\n')
+    return out + ['\n']
+
+
+def percent(part, whole):
+    return f'{100 * part / whole:.0f} %' if whole else ''
+
+
+def suite_section(name, equivalent):
+    with open(f'{DATA}/{name}', encoding='utf-8') as file:
+        head, *lines = file.read().splitlines()
+    rooms, alone, live = {}, {}, []
+    for line in lines:
+        mutant, place, operator, text, by = line.split('\t')
+        room = rooms.setdefault(place.rpartition('/')[0] or place.partition(':')[0], [0, 0, 0])
+        proofs = by.split()
+        room[0] += 1
+        room[1] += bool(proofs)
+        if len(proofs) == 1:
+            proof = proofs[0].partition(':')[0]
+            alone[proof] = alone.get(proof, 0) + 1
+        elif not proofs and mutant in equivalent:
+            room[2] += 1
+        elif not proofs:
+            live.append((mutant, f'``{place}``', operator, f'``{text}``'))
+    title = name.removesuffix('.txt').capitalize()
+    total = [sum(r[i] for r in rooms.values()) for i in range(3)]
+    out = [f'{title}\n', '=' * len(title) + '\n', '\n', head.removeprefix('# ') + '.\n', '\n']
+    out += table(('room', 'mutants', 'caught', 'change nothing', 'caught of the others'),
+                 [(room, *counts, percent(counts[1], counts[0] - counts[2]))
+                  for room, counts in [*sorted(rooms.items()), ('all', total)]])
+    out += ['Proofs that alone catch so many: ' +
+            ', '.join(f'``{proof}`` {n}' for proof, n in sorted(alone.items(), key=lambda a: -a[1]))
+            + '.\n', '\n']
+    if live:
+        out += ['Not caught:\n', '\n', *table(('mutant', 'where', 'operator', 'text'), live)]
+    return out
+
+
+def page():
+    equivalent = {}
+    with open(f'{HERE}/equivalent.txt', encoding='utf-8') as file:
+        for line in file:
+            if re.match(r'[0-9a-f]{8} ', line):
+                equivalent[line[:8]] = line[9:].strip()
+    with open(PAGE, encoding='utf-8') as file:
+        words = file.read().partition(MARK)[0]
+    out = [words, MARK, '\n']
+    for name in sorted(os.listdir(DATA)):
+        out += suite_section(name, equivalent)
+    with open(PAGE, 'w', encoding='utf-8') as file:
+        file.write(''.join(out).rstrip('\n') + '\n')
+
+
+if __name__ == '__main__':
+    if sys.argv[1:2] == ['keep']:
+        keep(*sys.argv[2:])
+    else:
+        page()
