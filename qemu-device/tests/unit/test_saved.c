@@ -398,6 +398,23 @@ static void in_objects(void)
     CHECK(state && again == len && !memcmp(state, good, len));
 }
 
+/* ---- numbers that lead beyond an array ---- */
+
+static void slots(void)
+{
+    start_alone(&RC_OPTS);
+    set_nth("transport", "slot", 0, g->e->qps->table.size);
+    refused_for("slot");
+}
+
+static void kinds_of_timers(void)
+{
+    start_alone(&RC_OPTS);
+    rc_send(&qp, 8);            /* nobody acknowledges it */
+    set("device", "kind of timer", 3);
+    refused_for("kind of timer is 3, at most 2");
+}
+
 static const struct test tests[] = {
     { "before RTS the send cursor is unused", cursor_before_rts },
     { "a QP in RTS waits only for WRs that have begun", waits_in_rts },
@@ -415,6 +432,8 @@ static const struct test tests[] = {
     { "a QP without responses has none", answers },
     { "a save that is refused changes nothing", refused_save },
     { "edits of objects are undone", in_objects },
+    { "an object has a slot of its table", slots },
+    { "a timer is of one of three kinds", kinds_of_timers },
 };
 
 TEST_MAIN(tests)
