@@ -50,11 +50,10 @@ def keep(suite, where):
 
 
 def table(heads, rows):
-    out = ['.. list-table::\n', '   :header-rows: 1\n', '\n']
-    for row in [heads, *rows]:
-        for i, cell in enumerate(row):
-            out.append(f'   {"*" if not i else " "} - {cell}\n')
-    return out + ['\n']
+    def line(row):
+        return ', '.join('"' + str(cell).replace('"', '""') + '"' for cell in row)
+    return ['.. csv-table::\n', f'   :header: {line(heads)}\n', '\n',
+            *(f'   {line(row)}\n' for row in rows), '\n']
 
 
 def percent(part, whole):
@@ -77,7 +76,7 @@ def suite_section(name, equivalent):
         elif not proofs and mutant in equivalent:
             room[2] += 1
         elif not proofs:
-            live.append((mutant, f'``{place}``', operator, f'``{text}``'))
+            live.append((mutant, place, operator, f'``{text}``'))
     title = name.removesuffix('.txt').capitalize()
     total = [sum(r[i] for r in rooms.values()) for i in range(3)]
     out = [f'{title}\n', '=' * len(title) + '\n', '\n', head.removeprefix('# ') + '.\n', '\n']
