@@ -2,12 +2,15 @@
 """The command line of a machine that does not start, and the launcher itself, for tests to look
 at."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import os
 import tempfile
+from unittest import mock
 
-from vmlib import machine, session
+from vmlib import build, machine, session
 from vmlib.build import SCRIPTS
 
 
@@ -16,6 +19,16 @@ def load_vm():
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader('vm', loader))
     loader.exec_module(module)
     return module
+
+
+def parse(vm, *words):
+    """The options, or what the launcher @vm says to them."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), mock.patch.object(build, 'choose_device'):
+        try:
+            return vm.parse(list(words))
+        except SystemExit:
+            return said.getvalue()
 
 
 def command(opts):

@@ -2,26 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of machines of several architectures that need no machine: vm --arch."""
 
-import contextlib
-import io
 import types
 import unittest
 from unittest import mock
 
-from composed import load_vm
+import composed
 from vmlib import arch, build, runner
 
-VM = load_vm()
+VM = composed.load_vm()
 
 
 def parse(*words):
-    """The options, or what the launcher says to them."""
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said), mock.patch.object(build, 'choose_device'):
-        try:
-            return VM.parse(list(words))
-        except SystemExit:
-            return said.getvalue()
+    return composed.parse(VM, *words)
 
 
 class Options(unittest.TestCase):

@@ -3,7 +3,6 @@
 """Tests of machines with several HCAs that need no machine: vm --hcas."""
 
 import contextlib
-import io
 import json
 import os
 import tempfile
@@ -11,10 +10,10 @@ import types
 import unittest
 from unittest import mock
 
-from composed import load_vm
+import composed
 from vmlib import build, cable, machine, requests, session
 
-VM = load_vm()
+VM = composed.load_vm()
 
 
 def asked(name, /, **arguments):
@@ -23,13 +22,7 @@ def asked(name, /, **arguments):
 
 class Options(unittest.TestCase):
     def parse(self, *words):
-        """The options, or what the launcher says to them."""
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said), mock.patch.object(build, 'choose_device'):
-            try:
-                return VM.parse(list(words))
-            except SystemExit:
-                return said.getvalue()
+        return composed.parse(VM, *words)
 
     def test_count(self):
         for count in 1, 8:
