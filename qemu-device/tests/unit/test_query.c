@@ -23,25 +23,15 @@ static void check(unsigned opcode, uint32_t number, const void *want,
     }
 }
 
-static void start(void)
-{
-    harness_cleanup();
-    net = net_new(1);
-    node = node_new(net, 1);
-    g = node.g;
-    node_set_gid(&node, false, QHCA_NO_VLAN);
-}
-
 static void completion_queue(void)
 {
     struct rc_opts o = RC_OPTS;
     struct qhca_cqc want;
     struct qhca_cqe cqe;
 
-    start();
     o.uar = 3;
     o.cq_log = 2;
-    rc_pair(&node, &o, &qp, &peer);
+    start_pair(&o);
     CHECK_EQ(cq_moderate(&qp.scq, 7, 999), QHCA_OK);
     for (unsigned i = 0; i < 5; i++) {
         rc_recv(&peer, i, 0, 8);
@@ -67,7 +57,7 @@ static void shared_queue(void)
     struct qhca_srqc want;
     struct gsrq q;
 
-    start();
+    start_node();
     (void)xrcd_create(g);
     o.xrcdn = xrcd_create(g);
     q = srq_create_xrc(&node, node.pdn, 5, 3, o.xrcdn);
@@ -126,7 +116,7 @@ static void queue_pair(void)
     struct qhca_qp_attr a;
     struct qhca_qpc want;
 
-    start();
+    start_node();
     o.uar = 2;
     o.qp_flags = QHCA_QP_FLAG_SIGNAL_ALL;
     qp = rc_create(&node, &o);
