@@ -65,7 +65,7 @@ guests()
 		rsync -r --links --perms --exclude=.git "$QHCA_TOP/" "$repo/"
 		mutate guests "$suite" "$(br_path "$built")" "${options[@]}"
 	fi
-	cp -t "$TREE" "$QHCA_TOP"/scripts/mutants/{guest,matrix}.py
+	cp -t "$TREE" "$QHCA_TOP"/scripts/{mutants/guest,mutants/matrix,vmlib/splat}.py
 	# 3: the machine is used up; others, but 4: a mutant was the end of it.
 	while [ $SECONDS -lt $((${minutes%.*} * 60)) ]; do
 		rc=0
@@ -77,12 +77,10 @@ guests()
 	return 1
 }
 
-# The last part of what a build of modules says is where; what is there was built.
 drivers()
 {
 	"$QHCA_TOP/scripts/build/modules.sh" --no-tests >/dev/null
-	guests "$(find "$QHCA_CACHE" -maxdepth 1 -name 'modules-tree-*' -printf '%T@ %p\n' |
-		sort -n | sed -n '$s/.* //p')/src"
+	guests "$("$QHCA_TOP/scripts/build/modules.sh" --tree)/src"
 }
 
 provider()

@@ -19,8 +19,8 @@
 # dissector that knows nothing of us, to judge captured frames with; --gnuplot that, for
 # bench.py; --valgrind what counts instructions; --packaging what makes and judges Debian
 # packages; --oci what makes and runs container images without a daemon; --autotools what UCX
-# is built with; --cluster what ns-3 is, with MPI; --qemu what a QEMU of ours is; --mutants what reads C to
-# change it.
+# is built with; --cluster what ns-3 is, with MPI; --qemu what a QEMU of ours is; --mutants what
+# reads C to change it.
 #
 # --kernel: a smaller root for modules and provider, of the Debian release with this
 # kernel (6.1, 7, or the name of a release): its headers, its compiler, its C library.

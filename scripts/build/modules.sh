@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# modules.sh [--kernel NAME | --kdir DIR] [--no-tests] [VARIABLE=VALUE…]
+# modules.sh [--kernel NAME | --kdir DIR] [--no-tests | --tree] [VARIABLE=VALUE…]
 #
 # Build qhca.ko, qhca_ib.ko and the test module qhca_kverbs_test.ko for the guest's
 # kernel in the build root; print the directory with them. Variables go to make: W=1, C=2, V=1, EXTRA_CFLAGS=…
@@ -14,18 +14,20 @@
 #                  below the cache, or one of this machine's, for which its own
 #                  compiler is used
 #   --no-tests     without the test module, a fifth of the work
+#   --tree         print where they are built instead: the sources and objects in src/
 #
 # This is `make modules KDIR=…` of the repository, run on a copy, so that no
 # object files end up in the source tree.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
-kdir='' vars=() show='' root=() tests=1
+kdir='' vars=() show='' root=() tests=1 tree=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	--kernel) root+=(--kernel "$2"); shift ;;
 	--kdir) kdir=$2; shift ;;
 	--no-tests) tests='' ;;
+	--tree) tree=1 ;;
 	-h|--help) usage; exit 0 ;;
 	# Headers without scripts/checker-valid.sh, as Debian's of 7.x, switch C off again.
 	C=*) vars+=("$1" "KBUILD_CHECKSRC=${1#C=}"); show=1 root+=(--extra) ;;
@@ -55,6 +57,7 @@ fi
 
 base_key=$(hash_text "$(basename "$br")" "$kdir" "${vars[@]}")
 TREE=$QHCA_CACHE/modules-tree-$base_key
+[ -z "$tree" ] || { echo "$TREE"; exit; }
 STEP_TAG=$base_key
 
 stage_sources()

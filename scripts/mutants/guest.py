@@ -11,12 +11,12 @@ done; 3: the machine is not what it was, and another one goes on; 4: the time is
 import glob
 import json
 import os
-import re
 import subprocess
 import sys
 import time
 
 import matrix
+import splat
 
 PARAM = '/sys/module/qhca/parameters/mutant'
 SELFTESTS = '/opt/qhca/selftests'
@@ -24,8 +24,6 @@ SELFTESTS = '/opt/qhca/selftests'
 SECTIONS = ('kverbs', 'eth', 'claims', 'cm', 'tools')
 # What needs a machine of its own, or takes the machine with it.
 OTHERS = ('suspend', 'slow')
-COMPLAINT = re.compile(r'WARNING: |BUG: |Oops|general protection|refcount_t:|INFO: task |'
-                       r'possible (recursive|circular)|unregister_netdevice: waiting')
 
 
 def write(value):
@@ -49,13 +47,12 @@ class Machine(matrix.Matrix):
 
     def complaints(self):
         """Whether the kernel has complained since it was asked last."""
-        found = False
+        text = ''
         while True:
             try:
-                found = bool(COMPLAINT.search(os.read(self.log, 8192).decode(errors='replace'))) \
-                    or found
+                text += os.read(self.log, 8192).decode(errors='replace')
             except BlockingIOError:
-                return found
+                return splat.find(text) is not None
             except BrokenPipeError:         # older lines are gone
                 continue
 
