@@ -273,7 +273,7 @@ static void qhca_netdev_init_features(struct net_device *netdev, const struct qh
 	}
 	netdev->vlan_features = offloads | NETIF_F_HIGHDMA;
 	netdev->hw_features = offloads | NETIF_F_RXCSUM | NETIF_F_HW_VLAN_CTAG_TX;
-	if (limits->max_ethq > 2)
+	if (qhca_limits_have_rss(limits))
 		netdev->hw_features |= NETIF_F_RXHASH;
 	/* The device always strips tags. */
 	netdev->features = netdev->hw_features | NETIF_F_HIGHDMA | NETIF_F_HW_VLAN_CTAG_RX |

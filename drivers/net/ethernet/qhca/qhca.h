@@ -258,6 +258,12 @@ static inline void qhca_write_reg(struct qhca_dev *dev, unsigned int reg, u32 va
 	writel(val, dev->regs + reg);
 }
 
+/* Whether frames are spread over several queues of a direction. */
+static inline bool qhca_limits_have_rss(const struct qhca_limits *limits)
+{
+	return limits->max_ethq > 2;
+}
+
 /* Phase of a new entry at @index of a ring of 2^@log_size entries. */
 static inline u8 qhca_phase(u32 index, unsigned int log_size)
 {

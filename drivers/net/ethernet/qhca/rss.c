@@ -6,7 +6,7 @@ static bool qhca_has_rss(const struct net_device *netdev)
 {
 	const struct qhca_nic *nic = netdev_priv(netdev);
 
-	return nic->dev->limits.max_ethq > 2;
+	return qhca_limits_have_rss(&nic->dev->limits);
 }
 
 static int qhca_rss_set(struct qhca_nic *nic, u32 context, u32 types, const struct qhca_rss *rss)
