@@ -4,9 +4,9 @@
 
   conformance.py            print the page for the documentation, which docs/build.sh
                             puts beside the others
-  conformance.py --check    report each statement that no test names and the section
-                            "Not covered" does not excuse, and each excuse that is
-                            not needed
+  conformance.py --check    report each statement that no title of a test names and the
+                            section "Not covered" does not excuse, and each excuse that
+                            is not needed
   conformance.py --missing  the statements without a test
   conformance.py --results DIR
                             print, in TAP, for which statements a test has passed
@@ -29,6 +29,7 @@ import results      # noqa: E402  pylint: disable=wrong-import-position
 STATEMENTS = 'Documentation/conformance.md'
 TESTS = ('selftests', 'qemu-device/tests', 'qemu-device/qtest', 'scripts/check/capture.py')
 ID = r'\b([A-K])[-_](\d{3})\b'
+STRING = r'"(?:[^"\\\n]|\\.)*"'
 
 
 def expand(text):
@@ -78,12 +79,17 @@ def sources():
             yield from (os.path.relpath(os.path.join(where, name), TOP) for name in names)
 
 
-def naming():
-    """Identifier to the set of files that name it."""
+def titles(name, text):
+    """The parts of a file that can be in a title: of C, what is in quotes."""
+    return '\n'.join(re.findall(STRING, text)) if re.search(r'\.[ch]$', name) else text
+
+
+def naming(part=lambda name, text: text):
+    """Identifier to the set of files that name it in that part of them."""
     out = {}
     for name in sources():
         if re.search(r'\.(c|h|py|sh)$', name):
-            for key in expand(read(name)):
+            for key in expand(part(name, read(name))):
                 out.setdefault(key, set()).add(name)
     return out
 
@@ -149,8 +155,9 @@ def main():
         print(render(known, tests, reasons), end='')
         return 0
 
-    wrong = [f'{STATEMENTS}:1: {key}: no test names it, and no reason is given'
-             for key in missing if key not in reasons]
+    titled = naming(titles)
+    wrong = [f'{STATEMENTS}:1: {key}: no title of a test names it, and no reason is given'
+             for key in known if key not in titled and key not in reasons]
     wrong += [f'{STATEMENTS}:1: {key}: "Not covered" excuses it, but a test names it'
               for key in reasons if key in tests]
     wrong += [f'{STATEMENTS}:1: {key}: excused, but no statement'

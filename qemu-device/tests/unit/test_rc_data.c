@@ -134,7 +134,7 @@ static void transfer(uint8_t opcode, uint32_t len, unsigned sges)
     CHECK_EQ(c.opcode, cqe_opcode(opcode));
     CHECK(le16toh(c.flags) & QHCA_CQE_SQ);
     CHECK_EQ(le32toh(c.wqe_index), qp.sq_pi - 1);
-    CHECK(!read || le32toh(c.byte_len) == len);
+    CHECK(!read || le32toh(c.byte_len) == len);                /* C-009 */
     check_recv(opcode, seed, len, wr.imm);
     CHECK(guest_is_filled(gb, b, len, seed));
     CHECK(guest_is_filled(g, a, len, seed));
@@ -358,13 +358,13 @@ static void test_zero_rkey(void)
 }
 
 static const struct test tests[] = {
-    { "B-001..B-006 B-028 C-007 D-001..D-005 D-085 loopback, all MTUs",
+    { "B-001..B-006 B-028 C-007 C-009 D-001..D-005 D-085 loopback, all MTUs",
       test_loop },
     { "B-001..B-006 B-028 C-007 D-001..D-005 between two engines, all MTUs",
       test_wire },
     { "E-001 E-002 IPv6 and VLANs", test_wire_v6 },
     { "B-053 inline data of every length", test_inline },
-    { "B-007 B-008 B-072 F-021 atomics", test_atomics },
+    { "B-007 B-008 B-072 C-009 F-021 atomics", test_atomics },
     { "D-085 a QP to itself", test_self },
     { "B-037 B-042 B-064 B-065 C-012 three times round the rings",
       test_stream },
