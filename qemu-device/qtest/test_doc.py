@@ -61,7 +61,7 @@ def spec():
         return f.read()
 
 
-def test_tables(_qemu):
+def test_tables():
     """every constant is in its table with its value"""
     text = spec()
     missing = []
@@ -79,7 +79,7 @@ def test_tables(_qemu):
     assert not missing, missing
 
 
-def test_sentences(_qemu):
+def test_sentences():
     """flags, states, types and opcodes have the values in the text"""
     text = re.sub(r"\s+", " ", spec())
     missing = []

@@ -47,7 +47,7 @@ def test_write(qemu):
     assert target == bytes(8) + DATA + bytes(4096 - 8 - len(DATA))
 
 
-def test_sources(_qemu):
+def test_sources():
     """that driver imports nothing that has read the headers"""
     source = sys.modules["manual"].__file__
     with open(source, encoding="utf-8") as f:

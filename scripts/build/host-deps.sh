@@ -1,20 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# host-deps.sh [--check | --ask]
+# host-deps.sh [--tests] [--check | --ask]
 #
 # Install what the scripts need on a fresh Debian 12 or 13, and only what is
 # missing. Everything else (compilers, QEMU, kernel headers) lives in the build
-# root, so this list stays short. --check: only say what is missing. --ask: also ask
-# for a password now, if anything that builds will take one, because it will run in the
-# background then.
+# root, so this list stays short. --tests: also what runs the tests. --check: only say what is
+# missing. --ask: also ask for a password now, if anything that builds will take one, because it
+# will run in the background then.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
-
-case ${1:-} in
--h|--help) usage; exit 0 ;;
---ask) ask_root ;;
-esac
 
 # command (or file) that shows the package is there, package
 DEPS='
@@ -27,6 +22,14 @@ flock util-linux
 make make
 /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring
 '
+
+for option; do
+	case $option in
+	-h|--help) usage; exit 0 ;;
+	--tests) DEPS+='pytest-3 python3-pytest' ;;
+	--ask) ask_root ;;
+	esac
+done
 
 find_missing()
 {
@@ -54,6 +57,6 @@ install_missing()
 
 find_missing || exit 0
 log "missing: ${missing[*]}"
-[ "${1:-}" = --check ] && exit 1
+[[ " $* " != *' --check '* ]] || exit 1
 command -v apt-get >/dev/null || die "install these packages by hand: ${missing[*]}"
 with_lock apt install_missing

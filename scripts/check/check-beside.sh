@@ -59,7 +59,7 @@ sandboxed()
 		<<<$'info pci\nquit' >"$WORK/pci" && grep -i 'PCI device 1af4:10f0' "$WORK/pci"
 }
 
-moves() { python3 "$QHCA_TOP/qemu-device/qtest/run.py" "$@" migrate; }
+moves() { pytest-3 --tap "$@" -k test_migrate "$QHCA_TOP/qemu-device/qtest"; }
 
 QEMU=$("$QHCA_TOP/scripts/build/beside.sh")
 OTHER=$("$QHCA_TOP/scripts/build/stock-qemu.sh")

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of check/debug.sh, guest/churn.sh and guest/eth-storm.sh: the churn takes as long as it is
+"""Tests of the part churn, guest/churn.sh and guest/eth-storm.sh: the churn takes as long as it is
 asked for, does something in that time, and is judged by what is left."""
 
 import os
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
+
+import kinds
+import parts
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # What is around churn(). A round takes a second; in the round BAD something fails.
@@ -37,12 +41,13 @@ def bash(script, **env):
 class Part(unittest.TestCase):
     def part(self, minutes):
         """The time limit of its machine, and what the machine is told."""
-        words = bash('. "$TOP/scripts/lib.sh"; . "$TOP/scripts/check/parts.sh"\n'
-                     'one_guest() { echo "$@"; }; churn --kcsan',
-                     **({} if minutes is None else {'MINUTES': minutes}))[0].split()
-        self.assertEqual(words[-2:], ['--', 'churn'])
+        env = {} if minutes is None else {'MINUTES': minutes}
+        with mock.patch.object(kinds, 'call') as call, mock.patch.dict(os.environ, env):
+            parts.churn('--kcsan')
+        words = call.call_args.args
+        self.assertEqual(words[-3:], ('--', kinds.CHECK, 'churn'))
         told = [word for word in words if word.startswith('CHURN_SECONDS=')]
-        return int(words[0]), int(told[0].partition('=')[2])
+        return int(words[words.index('--timeout') + 1]), int(told[0].partition('=')[2])
 
     def test_limit(self):
         for minutes, seconds in (None, 600), ('10', 600), ('600', 36000), ('0', 0):

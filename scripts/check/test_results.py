@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of results.py: what must not look like a success."""
+"""Tests of the runner: what must not look like a success, what runs beside what, and what is
+told of it all.
+"""
 
 import os
 import subprocess
@@ -9,26 +11,24 @@ import tempfile
 import unittest
 import xml.etree.ElementTree as ET
 
+import kinds
+import parts
 import results
+import running
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+BAD, GOOD = 'why\nnot ok x\nok y\n1 passed, 1 failed, 0 skipped\n', 'ok x\nok y\n2 passed, ' \
+            '0 failed, 0 skipped\n'
 
 
 class Results(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.TemporaryDirectory()
-        self.addCleanup(self.directory.cleanup)
-
-    def part(self, text, status=0):
+    @staticmethod
+    def part(text, status=0, clock=()):
         """One part that has printed text: what its failures say, and the counts."""
-        self.write('p.log', text)
-        self.write('parts', f'p {status} 7 11\n')
-        part = results.load(self.directory.name)[0]
-        return [r.reason or r.name for r in part.results if r.kind == 'failed'], part.count()
-
-    def write(self, name, text):
-        with open(os.path.join(self.directory.name, name), 'w', encoding='utf-8') as file:
-            file.write(text)
+        report = results.Report()
+        for i, line in enumerate(text.splitlines()):
+            report.read(line, clock[i] if clock else 0.0)
+        report.end(status, 7)
+        return [r.reason or r.name for r in report.results if r.kind == 'failed'], report.count()
 
     def test_forms(self):
         text = ('ok 1 - C-001 of the engine\nok eth/x\nkselftest/mw: ok 3 F-035 a # b\n'
@@ -42,8 +42,7 @@ class Results(unittest.TestCase):
         self.assertEqual(self.part(text + '5 passed, 0 failed, 0 skipped\n')[1], [0, 1, 0])
 
     def test_no_sum(self):
-        self.write('p.clock', '2.0\n5.0\n')
-        self.assertEqual(self.part('ok x\n# y begins\n')[0],
+        self.assertEqual(self.part('ok x\n# y begins\n', clock=(2.0, 5.0))[0],
                          ['no sum, status 0; the last result, after 2 of 7 s: x; '
                           'the last line: # y begins'])
         self.assertEqual(self.part('killed\n')[0],
@@ -79,82 +78,148 @@ class Results(unittest.TestCase):
 
     def test_times(self):
         """Each machine has its own."""
-        self.write('p.clock', '1.0\n2.0\n2.5\n5.0\n7.0\n')
-        self.part('hello\na| ok x\nb| ok y\nb| not ok z\na| 1 passed, 1 failed, 0 skipped\n')
-        part = results.load(self.directory.name)[0]
-        self.assertEqual([r.seconds for r in part.results[:3]], [2.0, 2.5, 2.5])
-        junit = os.path.join(self.directory.name, 'junit.xml')
-        results.write_junit(junit, [part])
-        self.assertEqual([case.get('time') for case in ET.parse(junit).iter('testcase')][:3],
-                         ['2.0', '2.5', '2.5'])
+        report = results.Report()
+        for now, line in ((1.0, 'hello'), (2.0, 'a| ok x'), (2.5, 'b| ok y'), (5.0, 'b| not ok z')):
+            report.read(line, now)
+        self.assertEqual([r.seconds for r in report.results], [2.0, 2.5, 2.5])
 
-    def run_end(self, *options):
-        return subprocess.run([sys.executable, os.path.join(HERE, 'results.py'),
-                               self.directory.name, 'end', *options],
-                              stdout=subprocess.PIPE, text=True, check=False)
 
-    def test_end(self):
-        """A part that has not run counts, what failed is there with its reason."""
-        self.write('plan', 'p\nq\n')
-        self.part('    because\na| not ok y # at once\nx: ok z\n1 passed, 1 failed, 0 skipped\n', 1)
-        junit = os.path.join(self.directory.name, 'junit.xml')
-        end = self.run_end('--junit', junit)
-        self.assertEqual(end.stdout.splitlines(), [
-            'p:     because', 'not ok p: a| y # at once',
-            'not ok q: the part as a whole # it has not run', '1 passed, 2 failed, 0 skipped'])
-        self.assertEqual(end.returncode, 1)
-        with open(os.path.join(self.directory.name, 'results.tap'), encoding='utf-8') as file:
-            lines = file.readlines()
-        self.assertIn('ok - p: x: z\n', lines)
-        self.assertIn('# p: 1 passed, 1 failed, 0 skipped, 7 s, 11 s of CPU\n', lines)
-        suites = ET.parse(junit).getroot()
-        self.assertEqual([(s.get('name'), s.get('tests'), s.get('failures')) for s in suites],
-                         [('p', '2', '1'), ('q', '1', '1')])
-        self.assertEqual(suites.find('.//failure').get('message'), 'at once')
+class Schedule(unittest.TestCase):
+    def test_fits(self):
+        """Pairs one at a time, idle ones always, what runs alone alone."""
+        for kind, beside, fits in (
+                ('pair', ['one'], True), ('pair', ['pair'], False), ('one', ['pair'], True),
+                ('one', ['one', 'one'], False), ('idle', ['one', 'one'], True),
+                ('one', ['idle', 'one'], True), ('all', ['idle'], False), ('all', [], True),
+                ('one', ['all'], False), ('idle', ['all'], False)):
+            self.assertEqual(running.fits(kind, beside, 2), fits, (kind, beside))
 
-    def run_again(self, first, second):
-        """What the end says of a part that has run twice."""
-        self.write('plan', 'p\n')
-        self.part(first, 1)
-        again = subprocess.run([sys.executable, os.path.join(HERE, 'results.py'),
-                                self.directory.name, 'again', 'p'], check=False)
-        if again.returncode == 0:
-            self.write('p.log', second)
-            with open(os.path.join(self.directory.name, 'parts'), 'a', encoding='utf-8') as file:
-                file.write('p 0 7 11\n')
-        junit = os.path.join(self.directory.name, 'junit.xml')
-        lines = self.run_end('--junit', junit).stdout.splitlines()
-        return lines, len(ET.parse(junit).findall('.//flakyFailure'))
+
+class Programs(unittest.TestCase):
+    def test_all(self):
+        """Each part has programs of different names, and each kselftest is in the one for it."""
+        for name, _, _, _, part in parts.PARTS:
+            names = [program.name for program in part.programs()]
+            self.assertEqual(len(names), len(set(names)), name)
+            self.assertTrue(names, name)
+        self.assertIn('mw', kinds.Guest.kselftests())
+        self.assertNotIn('bench', kinds.Guest.kselftests())
+        self.assertEqual(kinds.Guest.kselftests()[-1], 'undone')
+
+    def test_chosen(self):
+        """What the guest is told to run."""
+        guest = kinds.Guest(9, '', 'claims eth kselftest')
+        self.assertEqual(guest.words(None), ['claims', 'eth', 'kselftest'])
+        self.assertEqual(guest.words(['eth', 'mw']), ['eth', 'kselftest', 'mw'])
+        self.assertEqual(kinds.Guest(9, '', 'cm pyverbs').words(['pyverbs']), ['pyverbs'])
+        self.assertEqual(kinds.Guest(9, '', 'kverbs kselftest mw').words(['kverbs']), ['kverbs'])
+
+    def test_owner(self):
+        owns = kinds.Program('mw').owns
+        self.assertTrue(owns('kselftest/mw F-035 x') and owns('kselftest/mw: x'))
+        self.assertFalse(owns('kselftest/mw_bind x'))
+
+    def test_engine(self):
+        tests = kinds.Engine('check').tests()
+        self.assertIn('test_rc_data in frames', tests['test_rc_data'])
+        self.assertIn('sim-fast both', tests['sim'])
+        self.assertFalse(any('today' in name for names in tests.values() for name in names))
+
+
+class Session(unittest.TestCase):
+    """pytest itself, with parts that print what a test says."""
+
+    def session(self, *outputs, kind='one', options=()):
+        """The lines that end the run, and the XML. @outputs: of each run, of each part."""
+        with tempfile.TemporaryDirectory() as top:
+            for i, runs in enumerate(outputs):
+                for j, text in enumerate(runs):
+                    with open(f'{top}/{i}.{j}', 'w', encoding='utf-8') as file:
+                        file.write(text)
+            with open(f'{top}/stub.py', 'w', encoding='utf-8') as file:
+                file.write(STUB.format(top, [
+                    (f'p{i}', kind, ('check',)) for i in range(len(outputs))]))
+            junit = f'{top}/junit.xml'
+            done = subprocess.run(
+                [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-p', 'stub',
+                 '-p', 'plugin', '--rootdir', top, '-c', '/dev/null', '--junitxml', junit, *options,
+                 f'{top}/parts.py'], env={**os.environ, 'QHCA_CACHE': top, 'QHCA_PATIENCE': '1',
+                                          'JOBS': '2', 'PYTHONPATH': ':'.join([top, *sys.path])},
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            lines = done.stdout.splitlines()
+            return done.returncode, lines, ET.parse(junit).getroot()
+
+    def told(self, lines, word):
+        return [line for line in lines if line.startswith(word)]
+
+    def test_good(self):
+        status, lines, xml = self.session([GOOD], [GOOD])
+        self.assertEqual((status, lines[-1]), (0, '4 passed, 0 failed, 0 skipped'))
+        self.assertEqual(len(list(xml.iter('testcase'))), 4)
+
+    def test_bad(self):
+        """What has failed is there with its reason, twice, and counts."""
+        status, lines, xml = self.session([BAD, BAD], [GOOD])
+        self.assertEqual((status, lines[-1]), (1, '3 passed, 1 failed, 0 skipped'))
+        self.assertIn('not ok - p0: x', lines)
+        self.assertIn('why', xml.find('.//failure').text)
 
     def test_unsteady(self):
         """What fails in one of two runs is told, and counts if it is the second."""
-        good = 'ok x\nok y\n2 passed, 0 failed, 0 skipped\n'
-        bad = 'why\nnot ok x\nok y\n1 passed, 1 failed, 0 skipped\n'
-        self.assertEqual(self.run_again(bad, good), (
-            ['p: why', 'unsteady p: x', '2 passed, 0 failed, 0 skipped'], 1))
-        self.assertEqual(self.run_again(bad, bad), (
-            ['p: why', 'not ok p: x', '1 passed, 1 failed, 0 skipped'], 0))
-        other = 'ok x\nwhere\nnot ok y\n1 passed, 1 failed, 0 skipped\n'
-        self.assertEqual(self.run_again(bad, other), (
-            ['p: why', 'unsteady p: x', 'p: where', 'not ok p: y',
-             '1 passed, 1 failed, 0 skipped'], 1))
+        status, lines, _ = self.session([BAD, GOOD], [GOOD])
+        self.assertEqual((status, lines[-1]), (0, '4 passed, 0 failed, 0 skipped'))
+        self.assertEqual(self.told(lines, 'unsteady'), ['unsteady p0: x'])
+        other = 'ok x\nnot ok y\n1 passed, 1 failed, 0 skipped\n'
+        status, lines, _ = self.session([BAD, other], [GOOD])
+        self.assertEqual(status, 1)
+        self.assertIn('not ok - p0: y', lines)
 
     def test_unsteady_as_a_whole(self):
         """A part that has broken off, and one that leaves out what had failed."""
-        good = 'ok x\n1 passed, 0 failed, 0 skipped\n'
-        lines, count = self.run_again('killed\n', good)
-        self.assertRegex(lines[0], '^unsteady p: the part as a whole # no sum')
-        self.assertEqual((lines[1:], count), (['2 passed, 0 failed, 0 skipped'], 1))
-        self.assertEqual(self.run_again('not ok z\n0 passed, 1 failed, 0 skipped\n', good), (
-            ['not ok p: z', '1 passed, 1 failed, 0 skipped'], 0))
+        status, lines, _ = self.session(['killed\n', GOOD], [GOOD])
+        self.assertEqual(status, 0)
+        self.assertEqual(len(self.told(lines, 'unsteady p0: the part as a whole # no sum')), 1)
+        status, lines, _ = self.session(['not ok z\n0 passed, 1 failed, 0 skipped\n', GOOD], [GOOD])
+        self.assertEqual(status, 1)
 
     def test_no_second_run(self):
         """Many failures are no accident."""
         bad = 'not ok x\nnot ok y\nnot ok z\n0 passed, 3 failed, 0 skipped\n'
-        self.assertEqual(self.run_again(bad, '')[0][-1], '0 passed, 3 failed, 0 skipped')
+        self.assertEqual(self.session([bad, GOOD], [GOOD])[1][-1], '2 passed, 3 failed, 0 skipped')
+
+    def test_first_failure(self):
+        """-x: what has not begun does not."""
+        _, lines, _ = self.session([BAD], [BAD], [BAD], kind='all', options=['-x'])
+        self.assertRegex(lines[-1], '^[01] passed, 1 failed, 0 skipped$')
 
     def test_nothing_at_all(self):
-        self.assertEqual(self.run_end().returncode, 1)
+        self.assertEqual(self.session([GOOD], options=['-m', 'nosuch'])[0], 5)
+
+
+STUB = '''
+import os, sys, types
+import kinds, plugin
+where, rows = {!r}, {!r}
+
+class Part(kinds.Part):
+    def __init__(self, number):
+        self.number = number
+    def run(self, chosen):
+        for i in range(9):
+            name = f'{{where}}/{{self.number}}.{{i}}'
+            if os.path.exists(name):
+                with open(name) as file:
+                    text = file.read()
+                os.remove(name)
+                print(text, end='', flush=True)
+                return 'not ok' in text
+
+plugin.PARTS = where + '/parts.py'
+open(plugin.PARTS, 'w').close()
+sys.modules['parts'] = types.SimpleNamespace(PARTS=[
+    (name, kind, runs, '', Part(i)) for i, (name, kind, runs) in enumerate(rows)])
+plugin.Session.build = lambda self: None
+'''
 
 
 if __name__ == '__main__':

@@ -6,7 +6,7 @@
 
 Lumina (SIGCOMM 2023) tests adapters: a switch between two of them loses and marks packets, and
 notes that, and the time, in the copies that it takes. Its checkers find these where we put them
-here. test_captures.py has the same rules, and is what `check.sh cluster-captures` runs.
+here. test_captures.py has the same rules, and is what `pytest -m cluster-captures` runs.
 """
 
 import logging

@@ -8,10 +8,10 @@
                             section "Not covered" does not excuse, and each excuse that
                             is not needed
   conformance.py --missing  the statements without a test
-  conformance.py --results DIR
-                            print, in TAP, for which statements a test has passed
-                            in the run of scripts/check.sh that left DIR: fails for
-                            those whose tests were all skipped, or did not run
+  conformance.py --results  print, in TAP, for which statements a test has passed in
+                            the run of pytest that goes on, whose results.tap is in
+                            QHCA_RESULTS: fails for those whose tests were all
+                            skipped, or did not run
 
 A test names a statement by its identifier, alone (D-049) or as the ends of a
 range (A-084..A-089), in its title or beside the code that shows it. In the results
@@ -122,13 +122,12 @@ def escape(text):
     return re.sub(r'([*`_\\])', r'\\\1', text)
 
 
-def report(directory, known, reasons):
+def report(known, reasons):
     """TAP, and its sum; the exit status."""
     kinds = {}
-    for part in results.load(directory):
-        for result in part.results:
-            for key in expand(result.name):
-                kinds.setdefault(key, set()).add(result.kind)
+    for title, kind in results.read_tap(os.path.join(os.environ['QHCA_RESULTS'], 'results.tap')):
+        for key in expand(title):
+            kinds.setdefault(key, set()).add(kind)
     wanted = [key for key in known if key not in reasons]
     bad = [key for key in wanted if 'passed' not in kinds.get(key, ())]
     for key in bad:
@@ -147,7 +146,7 @@ def main():
     missing = [key for key in known if key not in tests]
 
     if '--results' in sys.argv:
-        return report(sys.argv[sys.argv.index('--results') + 1], known, reasons)
+        return report(known, reasons)
     if '--missing' in sys.argv:
         print('\n'.join(missing))
         return 0

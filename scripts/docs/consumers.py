@@ -4,7 +4,7 @@
 
   consumers.py          print it, from selftests/guest/consumers/list and the results in
                         Documentation/results/consumers.csv
-  consumers.py --keep   update these results with what `scripts/check.sh consumers
+  consumers.py --keep   update these results with what `pytest -m consumers
                         --full [--rxe]` has left in the cache; a result that is not
                         there stays what it was
   consumers.py --check  report consumers of the list without a script, and results of

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where pytest finds the parts of the tests (scripts/check/plugin.py)."""
+
+import os
+import sys
+
+TOP = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(TOP, 'scripts', room) for room in ('', 'check', 'docs')]
+pytest_plugins = ['plugin', 'tapped']
