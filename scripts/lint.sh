@@ -14,7 +14,7 @@
 #   layout      offsets in Documentation/ are those of the structures, the size of each is
 #               asserted, and numbers in sentences are those of the code
 #   rooms       the engine's folders include and call only what is above them, and the files
-#               of qhca.ko call only what is before them in its Makefile
+#               of each driver call only those before them in its Makefile
 #   checkpatch* the kernel's, --strict, on drivers/ include/ selftests/
 #   qemu*       QEMU's checkpatch on qemu-device/
 #   w1*         the modules with W=1

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Check the order of the engine's rooms, qemu-device/engine/ROOM/, and of qhca.ko's files.
+"""Check the order of the engine's rooms, qemu-device/engine/ROOM/, and of the drivers' files.
 
   rooms.py        print every include or call that leads down the list
 
@@ -9,7 +9,7 @@ are read, calls are seen by compiling (callgraph.py), those by pointer as well. 
 recursion: no function can be reached from itself. The tests enter by engine.h and debug.h alone.
 What is defined in a room is called vhca_…, so nothing has a name that drivers have, too.
 
-The Makefile of qhca.ko lists its files so that each calls only those before it.
+The Makefiles of qhca.ko and qhca_ib.ko list their files so that each calls only those before it.
 """
 
 import glob
@@ -24,7 +24,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 ENGINE = os.path.join(TOP, 'qemu-device/engine')
 TESTS = os.path.join(TOP, 'qemu-device/tests')
 COMMON = os.path.join(TOP, 'qemu-device/common')
-DRIVER = os.path.join(TOP, 'drivers/net/ethernet/qhca')
+DRIVERS = {'qhca': os.path.join(TOP, 'drivers/net/ethernet/qhca'),
+           'qhca_ib': os.path.join(TOP, 'drivers/infiniband/hw/qhca')}
 # From the bottom layer up; Documentation/architecture.rst says what each is for.
 ROOMS = ('.', 'wire', 'core', 'shadow', 'rules', 'memory', 'events', 'port', 'congestion',
          'qp', 'rq', 'requester', 'responder', 'link', 'eth', 'steering', 'verbs', 'cmd', 'device')
@@ -109,19 +110,19 @@ def names():
             for word in pattern.findall(line) if word not in known]
 
 
-def driver_calls():
-    """Lines of qhca.ko that name a function of a file further down."""
-    with open(os.path.join(DRIVER, 'Makefile'), encoding='utf-8') as file:
-        objects = ' '.join(re.findall(r'^qhca-y \S= (.*)', file.read(), re.M))
+def driver_calls(module, folder):
+    """Lines of a module that name a function of a file further down in its Makefile."""
+    with open(os.path.join(folder, 'Makefile'), encoding='utf-8') as file:
+        objects = ' '.join(re.findall(rf'^{module}-\S+ \S= (.*)', file.read(), re.M))
     order, code, owner = objects.replace('.o', '.c').split(), {}, {}
     for place, name in enumerate(order):
-        with open(os.path.join(DRIVER, name), encoding='utf-8') as file:
+        with open(os.path.join(folder, name), encoding='utf-8') as file:
             # Without comments, but with their lines.
             code[name] = re.sub(r'/\*.*?\*/', lambda m: '\n' * m[0].count('\n'), file.read(),
                                 flags=re.S)
-        for match in re.finditer(r'^(?!static)[a-z][\w ]*[ *](\w+)\(', code[name], re.M):
+        for match in re.finditer(r'^(?!static)[a-z_][\w ]*[ *](\w+)\(', code[name], re.M):
             owner[match[1]] = place
-    return [f'{os.path.relpath(DRIVER, TOP)}/{name}:{number}: uses {word}() of '
+    return [f'{os.path.relpath(folder, TOP)}/{name}:{number}: uses {word}() of '
             f'{order[owner[word]]}'
             for place, name in enumerate(order)
             for number, line in enumerate(code[name].splitlines(), 1)
@@ -137,7 +138,8 @@ def main():
         wrong += upward_includes(room)
     wrong += side_doors()
     wrong += names()
-    wrong += driver_calls()
+    for module, folder in DRIVERS.items():
+        wrong += driver_calls(module, folder)
     with tempfile.TemporaryDirectory() as scratch:
         wrong += calls(callgraph.Graph(ENGINE, os.path.join(TOP, 'include'), scratch))
     print('\n'.join(wrong), end='\n' if wrong else '')

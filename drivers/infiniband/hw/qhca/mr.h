@@ -47,10 +47,15 @@ static inline struct qhca_ib_mr *to_qmr(struct ib_mr *ibmr)
 	return container_of(ibmr, struct qhca_ib_mr, ibmr);
 }
 
-/* mr.c */
+/* region.c */
 int qhca_ib_check_access(struct qhca_ib_dev *dev, int access);
+__le16 qhca_ib_mr_rights(int access);
+int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhca_cmd *cmd,
+		      struct ib_pd *ibpd);
 void qhca_ib_mr_free(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr);
 struct ib_mr *qhca_ib_mr_new(struct ib_pd *ibpd, struct qhca_cmd *cmd, int access);
+
+/* mr.c */
 struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);
 int qhca_ib_alloc_dmah(struct ib_dmah *ibdmah, struct uverbs_attr_bundle *attrs);
 int qhca_ib_dealloc_dmah(struct ib_dmah *ibdmah, struct uverbs_attr_bundle *attrs);
@@ -63,8 +68,6 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u6
 				    u64 iova, int access, struct ib_pd *ibpd,
 				    struct ib_udata *udata);
 int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
-int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhca_cmd *cmd,
-		      struct ib_pd *ibpd);
 
 /* dm.c */
 extern const struct uapi_definition qhca_ib_dm_defs[];
@@ -150,12 +153,10 @@ static inline void qhca_ib_pagers_exit(void)
 }
 #endif
 
-/* fast.c */
+/* mw.c */
 struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);
 int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		      unsigned int *sg_offset);
-
-/* mw.c */
 int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int qhca_ib_dealloc_mw(struct ib_mw *ibmw);
 

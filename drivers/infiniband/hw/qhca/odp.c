@@ -350,6 +350,29 @@ struct qhca_ib_odp *qhca_ib_odp_alloc(struct qhca_ib_dev *dev, struct qhca_ib_pa
 	return odp;
 }
 
+/**
+ * qhca_ib_odp_get - hold a region
+ * @dev: the HCA
+ * @key: its key
+ *
+ * Context: process.
+ * Return: the region, or NULL if there is none.
+ */
+struct qhca_ib_odp *qhca_ib_odp_get(struct qhca_ib_dev *dev, u32 key)
+{
+	struct qhca_ib_odp *odp;
+
+	/* While a region is listed, it holds itself. */
+	xa_lock_irq(&dev->odps);
+	odp = xa_load(&dev->odps, key >> 8);
+	if (odp && odp->key != key)
+		odp = NULL;
+	if (odp)
+		kref_get(&odp->ref);
+	xa_unlock_irq(&dev->odps);
+	return odp;
+}
+
 static void qhca_ib_odp_free(struct kref *ref)
 {
 	struct qhca_ib_odp *odp = container_of(ref, struct qhca_ib_odp, ref);

@@ -75,7 +75,7 @@ struct qhca_ib_odp {
  * @all: all of them are needed, not only the first
  * @done: called at the end with 0 or a negative errno, see qhca_ib_odp_provide(); frees the request
  *
- * The rest is private to pager.c: @work provides the pages; @tries, how often it was tried;
+ * The rest is private to pages.c: @work provides the pages; @tries, how often it was tried;
  * @give_up, when to try no more, in jiffies.
  */
 struct qhca_ib_pages {
@@ -86,7 +86,7 @@ struct qhca_ib_pages {
 	bool fault;
 	bool all;
 	void (*done)(struct qhca_ib_pages *pages, int err);
-	/* private: to pager.c */
+	/* private: to pages.c */
 	struct delayed_work work;
 	unsigned int tries;
 	unsigned long give_up;
@@ -108,6 +108,7 @@ struct qhca_ib_odp *qhca_ib_odp_alloc(struct qhca_ib_dev *dev, struct qhca_ib_pa
 				      u64 start, u64 length, int access);
 void qhca_ib_odp_hold(struct qhca_ib_odp *odp, bool hold);
 void qhca_ib_odp_end(struct qhca_ib_odp *odp);
+struct qhca_ib_odp *qhca_ib_odp_get(struct qhca_ib_dev *dev, u32 key);
 void qhca_ib_odp_put(struct qhca_ib_odp *odp);
 int qhca_ib_odp_provide(const struct qhca_ib_pages *pages);
 
@@ -117,10 +118,11 @@ void qhca_ib_odp_clear(struct qhca_ib_odp *odp, u64 start, u64 end);
 ssize_t qhca_ib_odp_map(const struct qhca_ib_pages *p, struct ib_umem_odp *umem, u64 va,
 			struct qhca_ib_odp_scratch *s);
 
-/* odp_mr.c */
-struct qhca_ib_odp *qhca_ib_odp_get(struct qhca_ib_dev *dev, u32 key);
-
 /* pager.c */
+void qhca_ib_pager_queue(struct qhca_ib_pager *pager, struct delayed_work *work,
+			 unsigned long delay);
+
+/* pages.c */
 bool qhca_ib_pages_init(struct qhca_ib_pages *pages, struct qhca_ib_odp *odp);
 void qhca_ib_pages_ask(struct qhca_ib_pages *pages);
 bool qhca_ib_pages_drop(struct qhca_ib_pages *pages);

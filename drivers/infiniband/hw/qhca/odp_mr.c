@@ -5,29 +5,6 @@
 /* How much a request for advice is about at most, so that one that is given up ends soon. */
 #define QHCA_IB_ADVICE_STEP	(8ul << 20)
 
-/**
- * qhca_ib_odp_get - hold a region
- * @dev: the HCA
- * @key: its key
- *
- * Context: process.
- * Return: the region, or NULL if there is none.
- */
-struct qhca_ib_odp *qhca_ib_odp_get(struct qhca_ib_dev *dev, u32 key)
-{
-	struct qhca_ib_odp *odp;
-
-	/* While a region is listed, it holds itself. */
-	xa_lock_irq(&dev->odps);
-	odp = xa_load(&dev->odps, key >> 8);
-	if (odp && odp->key != key)
-		odp = NULL;
-	if (odp)
-		kref_get(&odp->ref);
-	xa_unlock_irq(&dev->odps);
-	return odp;
-}
-
 /* ---- regions ---- */
 
 /* QPs whose faults are about the region that has gone try again, and find out. */

@@ -18,9 +18,6 @@
 /* Requests that a pager works on at once; only one if it was made while there were so many. */
 #define QHCA_IB_PAGER_WORKERS	8
 #define QHCA_IB_PAGERS_CROWD	128
-/* While memory is short, pages are tried for so long, and so often, before they are denied. */
-#define QHCA_IB_PAGER_PATIENCE	(2 * HZ)
-#define QHCA_IB_PAGER_RETRIES	9
 
 /**
  * struct qhca_ib_pager - provides the pages of regions of a user context
@@ -47,85 +44,6 @@ static unsigned int qhca_ib_num_pagers;
 
 /* Ends pagers. For all devices, as pagers may outlive a device. */
 static struct workqueue_struct *qhca_ib_pagers_wq;
-
-/* ---- requests ---- */
-
-/**
- * qhca_ib_pages_ask - have a pager provide the pages
- * @pages: the request; @pages->done is called later, in a worker
- *
- * Context: process.
- */
-void qhca_ib_pages_ask(struct qhca_ib_pages *pages)
-{
-	queue_delayed_work(pages->odp->pager->wq, &pages->work, 0);
-}
-
-/**
- * qhca_ib_pages_drop - take a request back
- * @pages: the request, whose @done cannot have ended
- *
- * Context: process.
- * Return: whether it was taken back, and @done will not be called.
- */
-bool qhca_ib_pages_drop(struct qhca_ib_pages *pages)
-{
-	return cancel_delayed_work(&pages->work);
-}
-
-/* To deny a page ends the connection, so if memory is short, wait a while. */
-static bool qhca_ib_pages_try_again(const struct qhca_ib_pages *pages, int err)
-{
-	return (err == -EAGAIN || err == -ENOMEM) && pages->tries < QHCA_IB_PAGER_RETRIES &&
-	       time_before(jiffies, pages->give_up);
-}
-
-static void qhca_ib_pages_work(struct work_struct *work)
-{
-	struct qhca_ib_pages *pages = container_of(to_delayed_work(work), struct qhca_ib_pages,
-						   work);
-	int err = qhca_ib_odp_provide(pages);
-
-	/* Between two tries it takes no worker. As soon as it is queued it may be taken back. */
-	if (qhca_ib_pages_try_again(pages, err))
-		queue_delayed_work(pages->odp->pager->wq, &pages->work,
-				   msecs_to_jiffies(1 << pages->tries++));
-	else
-		pages->done(pages, err);
-}
-
-/**
- * qhca_ib_pages_init - prepare a request for pages
- * @pages: the request; what is not private is set by the caller
- * @odp: the region
- *
- * Context: process.
- * Return: whether it may be made: not while the module is being unloaded, which would wait for it.
- */
-bool qhca_ib_pages_init(struct qhca_ib_pages *pages, struct qhca_ib_odp *odp)
-{
-	/* A worker may come back when there is no device any more. */
-	if (!try_module_get(THIS_MODULE))
-		return false;
-	kref_get(&odp->ref);
-	pages->odp = odp;
-	INIT_DELAYED_WORK(&pages->work, qhca_ib_pages_work);
-	pages->give_up = jiffies + QHCA_IB_PAGER_PATIENCE;
-	return true;
-}
-
-/**
- * qhca_ib_pages_exit - undo qhca_ib_pages_init()
- * @pages: the request, which is done, or taken back
- */
-void qhca_ib_pages_exit(struct qhca_ib_pages *pages)
-{
-	qhca_ib_odp_put(pages->odp);
-	/* The end of the module waits for this worker. */
-	module_put(THIS_MODULE);
-}
-
-/* ---- pagers ---- */
 
 /* Takes its own work queue down, so it runs in another one. */
 static void qhca_ib_pager_end(struct work_struct *work)
@@ -214,6 +132,20 @@ static void qhca_ib_pager_release(struct kref *ref)
 	struct qhca_ib_pager *pager = container_of(ref, struct qhca_ib_pager, ref);
 
 	queue_work(qhca_ib_pagers_wq, &pager->end);
+}
+
+/**
+ * qhca_ib_pager_queue - have a pager work on something
+ * @pager: the pager
+ * @work: what to work on, after @delay jiffies
+ * @delay: how long it waits, without a worker
+ *
+ * Context: process.
+ */
+void qhca_ib_pager_queue(struct qhca_ib_pager *pager, struct delayed_work *work,
+			 unsigned long delay)
+{
+	queue_delayed_work(pager->wq, work, delay);
 }
 
 /**

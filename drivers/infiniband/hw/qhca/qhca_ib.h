@@ -349,6 +349,8 @@ int qhca_ib_announce(struct qhca_ib_dev *dev);
 void qhca_ib_silence(struct qhca_ib_dev *dev);
 void qhca_ib_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
 			       unsigned long event);
+
+/* qp_events.c */
 void qhca_ib_qp_event_work(struct work_struct *work);
 void qhca_ib_qp_event(struct qhca_ib_dev *dev, u8 type, u32 qpn);
 void qhca_ib_flush_last_wqe(struct qhca_ib_dev *dev);

@@ -98,6 +98,19 @@ static int qhca_ib_srq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq
 				     qhca_ib_rq_bytes(srq->size, srq->log_stride));
 }
 
+/**
+ * qhca_ib_srq_add_slots - let a kernel SRQ use more of its slots
+ * @srq: the SRQ; the caller serialises posting
+ * @num: the number of slots from now on; there is memory for them
+ */
+void qhca_ib_srq_add_slots(struct qhca_ib_srq *srq, u32 num)
+{
+	while (num > srq->num_slots) {
+		srq->slots[srq->num_slots].next = srq->free;
+		srq->free = srq->num_slots++;
+	}
+}
+
 static int qhca_ib_srq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 				  const struct ib_srq_attr *attr)
 {

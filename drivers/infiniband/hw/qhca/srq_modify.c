@@ -65,19 +65,6 @@ static int qhca_ib_srq_resize_user(struct qhca_ib_dev *dev, struct qhca_ib_srq *
 
 /* ---- a kernel consumer's, which may post at any time ---- */
 
-/**
- * qhca_ib_srq_add_slots - let a kernel SRQ use more of its slots
- * @srq: the SRQ; the caller serialises posting
- * @num: the number of slots from now on; there is memory for them
- */
-void qhca_ib_srq_add_slots(struct qhca_ib_srq *srq, u32 num)
-{
-	while (num > srq->num_slots) {
-		srq->slots[srq->num_slots].next = srq->free;
-		srq->free = srq->num_slots++;
-	}
-}
-
 /*
  * The device names outstanding WRs by their slots, so slots stay where they are: there can be more
  * of them, but never fewer.
