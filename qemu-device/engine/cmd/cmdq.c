@@ -37,12 +37,6 @@ static const struct command commands[] = {
 #include "qhca/commands.def"
 };
 
-static const struct command *find_command(unsigned opcode)
-{
-    return opcode < ARRAY_SIZE(commands) && commands[opcode].run ?
-           &commands[opcode] : NULL;
-}
-
 /* Prepare the mailbox before the first call of the handler. */
 static int begin(struct qhca_engine *e, const struct command *command)
 {
@@ -109,7 +103,9 @@ static int judge(struct qhca_engine *e)
 static int cmdq_execute(struct qhca_engine *e, uint32_t slot)
 {
     unsigned opcode = le16toh(e->cmdq->cmd.opcode);
-    const struct command *command = find_command(opcode);
+    const struct command *command =
+        opcode < ARRAY_SIZE(commands) && commands[opcode].run ?
+        &commands[opcode] : NULL;
     int status = e->cmdq->judged ? QHCA_OK : judge(e);
 
     /* Once it is done, nobody writes to what it takes away. */

@@ -270,11 +270,6 @@ int vhca_mem_reserve(struct qhca_engine *e, struct vhca_mem *mem,
 
 /* ---- pieces ---- */
 
-static bool is_pieces(const struct vhca_mem *mem)
-{
-    return mem->block && !mem->block_shift;
-}
-
 #define piece_end(mem, i)   ((mem)->block[2 * (i) + 1])
 
 bool vhca_mem_pieces_ok(const struct vhca_mem *mem, uint64_t len)
@@ -296,15 +291,6 @@ bool vhca_mem_pieces_ok(const struct vhca_mem *mem, uint64_t len)
         }
     }
     return from >= len;
-}
-
-/* Use the first @n words of the list, and mark the others as unused. */
-static int take_pieces(struct vhca_mem *mem, uint32_t n, uint64_t len)
-{
-    for (uint32_t i = 0; i < mem->num_blocks; i++) {
-        mem->block[i] = i < n ? le64toh(mem->block[i]) : UINT64_MAX;
-    }
-    return vhca_mem_pieces_ok(mem, len) ? QHCA_OK : QHCA_ERR_PARAM;
 }
 
 /* Return the piece with the byte at @off. */
@@ -335,9 +321,14 @@ int vhca_mem_fill(struct qhca_engine *e, struct vhca_mem *mem, uint64_t table,
         return QHCA_ERR_DMA;
     }
     mem->block_shift = block_shift;
-    return block_shift ? take_blocks(mem->block, mem->block, num_blocks,
-                                     block_shift) :
-                         take_pieces(mem, num_blocks, len);
+    if (block_shift) {
+        return take_blocks(mem->block, mem->block, num_blocks, block_shift);
+    }
+    /* Mark the rest of the list as unused. */
+    for (uint32_t i = 0; i < mem->num_blocks; i++) {
+        mem->block[i] = i < num_blocks ? le64toh(mem->block[i]) : UINT64_MAX;
+    }
+    return vhca_mem_pieces_ok(mem, len) ? QHCA_OK : QHCA_ERR_PARAM;
 }
 
 void vhca_mem_release(struct qhca_engine *e, struct vhca_mem *mem)
@@ -360,7 +351,7 @@ uint64_t vhca_mem_run(const struct vhca_mem *mem, uint64_t off, size_t *len)
     if (!block) {
         return mem->base + off;
     }
-    if (is_pieces(mem)) {
+    if (!mem->block_shift) {
         uint32_t k = find_piece(mem, off);
 
         *len = (size_t)MIN_OF(piece_end(mem, k) - off, (uint64_t)*len);

@@ -181,17 +181,6 @@ static unsigned kind_of(const struct vhca_timer *t,
     return i;
 }
 
-static uint32_t num_timers(const struct vhca_timers *h,
-                           const struct vhca_snap_ref *refs, unsigned n)
-{
-    uint32_t num = 0;
-
-    for (uint32_t i = 0; i < h->used; i++) {
-        num += kind_of(h->heap[i], refs, n) < n;
-    }
-    return num;
-}
-
 static void walk_timer(struct vhca_snap *s, struct vhca_timer *t,
                        const struct vhca_snap_ref *refs, unsigned n)
 {
@@ -218,9 +207,12 @@ void vhca_snap_timers(struct vhca_snap *s, const struct vhca_snap_ref *refs,
                       unsigned n)
 {
     struct vhca_timers *h = &s->e->timers;
-    uint32_t num = vhca_snap_count(s, "timers", num_timers(h, refs, n),
-                                   ENTRY_SIZE);
+    uint32_t num = 0;
 
+    for (uint32_t i = 0; i < h->used; i++) {
+        num += kind_of(h->heap[i], refs, n) < n;
+    }
+    num = vhca_snap_count(s, "timers", num, ENTRY_SIZE);
     if (!s->load) {
         for (uint32_t i = 0; i < h->used; i++) {
             if (kind_of(h->heap[i], refs, n) < n) {

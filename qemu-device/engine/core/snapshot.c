@@ -159,13 +159,6 @@ void vhca_snap_pace(struct vhca_snap *s, struct vhca_pace *p)
 
 /* ---- guest memory, frames ---- */
 
-static void reserve(struct vhca_snap *s, struct vhca_mem *mem, uint32_t n)
-{
-    if (vhca_mem_reserve(s->e, mem, n) != QHCA_OK) {
-        vhca_snap_refuse(s, "num_blocks", "is %u, and cannot be allocated", n);
-    }
-}
-
 void vhca_snap_mem(struct vhca_snap *s, struct vhca_mem *mem, uint64_t min_len)
 {
     bool list = vhca_snap_num(s, "list", mem->block != NULL, 1, 1);
@@ -180,8 +173,9 @@ void vhca_snap_mem(struct vhca_snap *s, struct vhca_mem *mem, uint64_t min_len)
         mem->base = vhca_snap_num(s, "base", mem->base, sizeof(mem->base),
                                   UINT64_MAX);
         mem->num_blocks = n;
-    } else if (s->load && !s->bad) {
-        reserve(s, mem, n);
+    } else if (s->load && !s->bad &&
+               vhca_mem_reserve(s->e, mem, n) != QHCA_OK) {
+        vhca_snap_refuse(s, "num_blocks", "is %u, and cannot be allocated", n);
     }
     mem->block_shift = shift;
     if (!vhca_snap_check(s, n && shift >= QHCA_BLOCK_SHIFT_MIN &&

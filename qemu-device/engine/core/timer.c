@@ -20,19 +20,16 @@ static void heap_put(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
     t->pos = i + 1;
 }
 
-static void sift_up(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
+/* Put @t where it belongs, starting from the hole at @i. */
+static void settle(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
 {
+    uint32_t child;
+
     while (i > 0 && t->deadline < h->heap[(i - 1) / 2]->deadline) {
         heap_put(h, i, h->heap[(i - 1) / 2]);
         i = (i - 1) / 2;
     }
-    heap_put(h, i, t);
-}
-
-static void sift_down(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
-{
-    uint32_t child;
-
+    /* If it has come up, all below are later. */
     while ((child = 2 * i + 1) < h->used) {
         if (child + 1 < h->used &&
             h->heap[child + 1]->deadline < h->heap[child]->deadline) {
@@ -45,16 +42,6 @@ static void sift_down(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
         i = child;
     }
     heap_put(h, i, t);
-}
-
-/* Put @t where it belongs, starting from the hole at @i. */
-static void settle(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
-{
-    if (i > 0 && t->deadline < h->heap[(i - 1) / 2]->deadline) {
-        sift_up(h, i, t);
-    } else {
-        sift_down(h, i, t);
-    }
 }
 
 void vhca_timers_provide(struct qhca_engine *e, uint32_t num_timers)

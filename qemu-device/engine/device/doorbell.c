@@ -70,14 +70,6 @@ void vhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
     ring(e, find_doorbell(e, page, off), page, off, val);
 }
 
-static void ring_in_memory(struct qhca_engine *e, unsigned page, uint64_t val)
-{
-    unsigned off = 8 * (unsigned)QHCA_GET(QHCA_DB_KIND, val);
-    const struct doorbell *bell = find_doorbell(e, page, off);
-
-    ring(e, bell && bell->in_memory ? bell : NULL, page, off, val);
-}
-
 void vhca_doorbells_in_memory(struct qhca_engine *e)
 {
     uint64_t val[64];
@@ -88,7 +80,10 @@ void vhca_doorbells_in_memory(struct qhca_engine *e)
         e->cmdq->steps += vhca_shadow_owes(e);
         n = vhca_shadow_take(e, &page, val);
         for (unsigned i = 0; i < n && vhca_running(e); i++) {
-            ring_in_memory(e, page, val[i]);
+            unsigned off = 8 * (unsigned)QHCA_GET(QHCA_DB_KIND, val[i]);
+            const struct doorbell *bell = find_doorbell(e, page, off);
+
+            ring(e, bell && bell->in_memory ? bell : NULL, page, off, val[i]);
         }
     }
 }

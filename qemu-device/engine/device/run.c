@@ -50,12 +50,6 @@ static void loop_work(struct qhca_engine *e)
     }
 }
 
-static bool tx_ready(const struct qhca_engine *e)
-{
-    return !vhca_list_empty(&e->port->pause.let_go) ||
-           (!vhca_list_empty(&e->qps->tx_wait.busy) && vhca_tx_free(e));
-}
-
 enum { TIMERS, FAILED, LOOP, EQ, CMDQ, TX, QP, ETH, SHADOW, NUM_SOURCES };
 
 /* A source that is ready makes progress in its turn. */
@@ -80,7 +74,9 @@ static unsigned sources_ready(const struct qhca_engine *e)
                       vhca_fifo_due(&e->port->loop) <= e->now) << LOOP |
            (unsigned)!vhca_list_empty(&e->events->roomy) << EQ |
            (unsigned)vhca_cmdq_ready(e) << CMDQ |
-           (unsigned)tx_ready(e) << TX |
+           (unsigned)(!vhca_list_empty(&e->port->pause.let_go) ||
+                      (!vhca_list_empty(&e->qps->tx_wait.busy) &&
+                       vhca_tx_free(e))) << TX |
            (unsigned)!vhca_list_empty(&e->qps->ready.busy) << QP |
            (unsigned)vhca_eth_tx_ready(e) << ETH |
            (unsigned)vhca_shadow_busy(e) << SHADOW;

@@ -10,18 +10,6 @@ static bool mac_equal(const uint8_t *a, const uint8_t *b)
     return memcmp(a, b, 6) == 0;
 }
 
-/* Whether GID, VLAN and MAC address are those of a group (E-039). */
-static bool is_wanted_mcast(const struct qhca_engine *e,
-                            const struct frame_headers *p,
-                            const uint8_t *dmac)
-{
-    uint8_t mac[6];
-
-    vhca_group_mac(p->dgid, mac);
-    return mac_equal(dmac, mac) && vhca_gid_on_vlan(e, p->vlan) &&
-           vhca_group_find(e, p->dgid);
-}
-
 static bool is_roce(const struct qhca_engine *e, const struct frame_headers *p,
                     const uint8_t *dmac, bool loop)
 {
@@ -31,23 +19,17 @@ static bool is_roce(const struct qhca_engine *e, const struct frame_headers *p,
         return false;
     }
     if (vhca_gid_is_multicast(p->dgid)) {
-        return is_wanted_mcast(e, p, dmac);
+        uint8_t mac[6];
+
+        vhca_group_mac(p->dgid, mac);
+        return mac_equal(dmac, mac) && vhca_gid_on_vlan(e, p->vlan) &&
+               vhca_group_find(e, p->dgid);                     /* E-039 */
     }
     index = vhca_gid_find(e, p->dgid, p->vlan);
     if (index < 0) {
         return false;
     }
     return loop || vhca_gid_has_mac(e->port, &e->port->gid[index], dmac);
-}
-
-static bool in_mcast_list(const struct vhca_port *port, const uint8_t *dmac)
-{
-    for (uint32_t i = 0; i < port->num_mcast; i++) {
-        if (mac_equal(dmac, port->mcast[i])) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* The address filter of the Ethernet queue. */
@@ -61,8 +43,12 @@ static bool eth_accepts(const struct vhca_port *port, const uint8_t *dmac)
     if (!(dmac[0] & 1)) {
         return mac_equal(dmac, port->mac);
     }
-    return mac_equal(dmac, broadcast) || port->flags & QHCA_PORT_ALLMULTI ||
-           in_mcast_list(port, dmac);
+    for (uint32_t i = 0; i < port->num_mcast; i++) {
+        if (mac_equal(dmac, port->mcast[i])) {
+            return true;
+        }
+    }
+    return mac_equal(dmac, broadcast) || port->flags & QHCA_PORT_ALLMULTI;
 }
 
 /* Deliver a frame that is not RoCE, or not for this port's GIDs. */
@@ -84,18 +70,6 @@ static void ethernet(struct qhca_engine *e, const struct frame_headers *p,
     if (!taken && accepted && vhca_flow_eth(e, frame, len, &to)) {
         vhca_eth_rx(e, frame, len, to, csum_ok);
     }
-}
-
-/*
- * Deliver a frame that this port has sent for a QP of type RAW: a rule wanted
- * it. It must not speak for a peer, so it does not reach other QPs.
- */
-static void from_raw(struct qhca_engine *e, const struct frame_headers *p,
-                     const uint8_t *frame, size_t len)
-{
-    vhca_flow_choose(e, frame, len, QHCA_FLOW_FIRST);
-    vhca_flow_deliver(e, frame, len,
-                      vhca_csum_verify(frame, len, p->l3, p->type));
 }
 
 void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
@@ -121,7 +95,13 @@ void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
         return;
     }
     if (from == VHCA_FROM_RAW) {
-        from_raw(e, &p, frame, len);
+        /*
+         * A rule wanted this frame of a QP of type RAW. It must not speak for a
+         * peer, so it does not reach other QPs.
+         */
+        vhca_flow_choose(e, frame, len, QHCA_FLOW_FIRST);
+        vhca_flow_deliver(e, frame, len,
+                          vhca_csum_verify(frame, len, p.l3, p.type));
     } else if (is_roce(e, &p, frame, from != 0)) {
         vhca_roce_rx(e, frame, len, from);
     } else if (from) {

@@ -45,16 +45,6 @@ static const struct source sources[] = {
     { "port", port_async },
 };
 
-static unsigned source_of(struct qhca_engine *e, const struct vhca_async *a)
-{
-    unsigned i = 0;
-
-    while (i < ARRAY_SIZE(sources) && sources[i].find(e, a->obj) != a) {
-        i++;
-    }
-    return i;
-}
-
 /* Walk over the waiting events of an object, at most one of each type. */
 static void walk_types(struct vhca_snap *s, struct vhca_async *a, unsigned n,
                        unsigned source)
@@ -75,9 +65,13 @@ static void walk_types(struct vhca_snap *s, struct vhca_async *a, unsigned n,
 
 static struct vhca_async *walk_async(struct vhca_snap *s, struct vhca_async *a)
 {
-    unsigned source = a ? source_of(s->e, a) : 0, n;
+    unsigned source = 0, n;
     uint32_t obj;
 
+    while (a && source < ARRAY_SIZE(sources) &&
+           sources[source].find(s->e, a->obj) != a) {
+        source++;
+    }
     source = (unsigned)vhca_snap_num(s, "source", source, 1,
                                      ARRAY_SIZE(sources) - 1);
     if (s->bad) {

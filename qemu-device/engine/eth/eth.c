@@ -129,11 +129,6 @@ static uint8_t *insert_vlan(struct vhca_eth_gather *g)
     return frame;
 }
 
-static bool is_tagged(const uint8_t *frame)
-{
-    return get_be16(frame + 12) == ETHERTYPE_VLAN;
-}
-
 bool vhca_eth_fit(const struct qhca_engine *e, uint8_t *frame, uint32_t *len)
 {
     if (*len > vhca_frame_header_len(frame, *len) + e->port->mtu) {
@@ -246,17 +241,6 @@ static void finish_frame(struct qhca_engine *e, struct vhca_ethq *q,
     complete_frame(e, q, g, g->len);
 }
 
-/* Send the next piece of a frame that is too large. */
-static void send_piece(struct qhca_engine *e, struct vhca_ethq *q,
-                       struct vhca_eth_gather *g)
-{
-    gather_fail(g, vhca_tso_send(e, g));
-    g->tso.active &= g->status == QHCA_WC_SUCCESS;
-    if (!g->tso.active) {
-        complete_frame(e, q, g, g->tso.wire_len);
-    }
-}
-
 /* Take the next WQE of a frame, and send the frame if that was the last. */
 static void take_fragment(struct qhca_engine *e, struct vhca_ethq *q,
                           struct vhca_eth_gather *g)
@@ -318,7 +302,11 @@ static void tx_step(struct qhca_engine *e, unsigned i)
     bool piece = g->tso.active;
 
     if (piece) {
-        send_piece(e, q, g);
+        gather_fail(g, vhca_tso_send(e, g));
+        g->tso.active &= g->status == QHCA_WC_SUCCESS;
+        if (!g->tso.active) {
+            complete_frame(e, q, g, g->tso.wire_len);
+        }
     } else if (has_wqe(q)) {
         take_fragment(e, q, g);
     }
@@ -386,8 +374,8 @@ static enum qhca_cqe_status eth_deliver(struct qhca_engine *e,
                                         struct qhca_cqe *cqe)
 {
     struct qhca_eth_wqe wqe[QHCA_ETH_MAX_FRAGS];
-    size_t tag = is_tagged(frame) && len >= ETH_LEN + VHCA_VLAN_ROOM ?
-                 VHCA_VLAN_ROOM : 0;
+    size_t tag = get_be16(frame + 12) == ETHERTYPE_VLAN &&
+                 len >= ETH_LEN + VHCA_VLAN_ROOM ? VHCA_VLAN_ROOM : 0;
     enum qhca_cqe_status status = take_buffers(e, q, wqe, len - tag, cqe);
 
     if (status != QHCA_WC_SUCCESS) {

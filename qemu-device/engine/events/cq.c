@@ -76,18 +76,6 @@ struct vhca_cq *vhca_cq_failed(struct qhca_engine *e)
     return cq;
 }
 
-/* Write a CQE into the next entry; the owner byte makes it valid. */
-static bool put_cqe(struct qhca_engine *e, const struct vhca_cq *cq,
-                    struct qhca_cqe *cqe)
-{
-    uint64_t off = (uint64_t)(cq->pi & (cq_size(cq) - 1)) * sizeof(*cqe);
-
-    cqe->owner = (cq->pi >> cq->log_size) & 1 ? 0 : QHCA_OWNER_PHASE;
-    vhca_tamper(e, VHCA_TOLD_CQE, cqe, sizeof(*cqe));
-    return vhca_dma_write_entry(e, vhca_mem_addr(&cq->mem, off), cqe,
-                                sizeof(*cqe));
-}
-
 static void arm(struct vhca_cq *cq, uint32_t sn, bool any)
 {
     cq->arm_sn = sn;
@@ -177,6 +165,8 @@ void vhca_cq_overrun(struct qhca_engine *e, struct vhca_cq *cq)
 bool vhca_cq_push(struct qhca_engine *e, struct vhca_cq *cq,
                   struct qhca_cqe *cqe, bool solicited)
 {
+    uint64_t off = (uint64_t)(cq->pi & (cq_size(cq) - 1)) * sizeof(*cqe);
+
     VHCA_ASSERT(cq->pi - cq->ci <= cq_size(cq));
     if (cq->state != QHCA_CQ_OK || !vhca_running(e)) {
         return false;
@@ -188,7 +178,11 @@ bool vhca_cq_push(struct qhca_engine *e, struct vhca_cq *cq,
     }
     vhca_late_finish(e, le32toh(cqe->qpn));
     cqe->timestamp = htole64(e->now);
-    if (!put_cqe(e, cq, cqe)) {
+    /* The owner byte makes the entry valid. */
+    cqe->owner = (cq->pi >> cq->log_size) & 1 ? 0 : QHCA_OWNER_PHASE;
+    vhca_tamper(e, VHCA_TOLD_CQE, cqe, sizeof(*cqe));
+    if (!vhca_dma_write_entry(e, vhca_mem_addr(&cq->mem, off), cqe,
+                              sizeof(*cqe))) {
         vhca_guest_error(e, "CQ 0x%x: ring cannot be written", cq->cqn);
         cq_fail(e, cq);
         return false;

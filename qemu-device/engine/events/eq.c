@@ -95,20 +95,6 @@ static void eq_notify(struct qhca_engine *e, struct vhca_eq *eq)
     }
 }
 
-/*
- * Write the DEVICE_FATAL event. Raise the interrupt even if there is no room
- * for the event or the EQ is not armed: the driver gets no other.
- */
-static void last_event(struct qhca_engine *e)
-{
-    struct vhca_eq *eq = vhca_eq_async(e);
-
-    if (eq && !eq_full(eq)) {
-        eq_put(e, eq, QHCA_EVENT_DEVICE_FATAL, e->fatal, 0);
-    }
-    vhca_raise_irq(e, eq ? eq->vector : 0);
-}
-
 void vhca_fatal(struct qhca_engine *e, enum qhca_fatal reason)
 {
     if (e->fatal) {
@@ -117,7 +103,13 @@ void vhca_fatal(struct qhca_engine *e, enum qhca_fatal reason)
     e->fatal = (uint8_t)reason;
     vhca_trace_fatal(e, reason);
     if (vhca_running(e)) {
-        last_event(e);
+        struct vhca_eq *eq = vhca_eq_async(e);
+
+        if (eq && !eq_full(eq)) {
+            eq_put(e, eq, QHCA_EVENT_DEVICE_FATAL, e->fatal, 0);
+        }
+        /* Even without room or an armed EQ: the driver gets no other. */
+        vhca_raise_irq(e, eq ? eq->vector : 0);
     }
     e->state = QHCA_STATE_FATAL;
 }

@@ -168,17 +168,6 @@ static const struct vhca_snap_ref roomy_ref = {
     "EQ", offsetof(struct vhca_eq, roomy), eq_number, find_eq, NULL
 };
 
-static void walk_pending(struct vhca_snap *s, struct vhca_eq *eq)
-{
-    const struct vhca_list *at;
-
-    vhca_snap_list(s, "pending", &eq->pending, &pending_ref);
-    vhca_list_each(&eq->pending, at) {
-        vhca_snap_check(s, container_of(at, struct vhca_cq, pending)->eq == eq,
-                        "pending");
-    }
-}
-
 static void walk_failed(struct vhca_snap *s)
 {
     struct vhca_list *head = &s->e->events->failed;
@@ -194,12 +183,20 @@ static void walk_failed(struct vhca_snap *s)
 void vhca_events_walk(struct vhca_snap *s)
 {
     struct vhca_events *q = s->e->events;
+    const struct vhca_list *at;
 
     walk_eqs(s);
     vhca_snap_table(s, &q->cq, &cq_kind);
     for (unsigned i = 0; i < VHCA_MAX_EQ && !s->bad; i++) {
-        if (q->eq[i].used && !q->eq[i].async) {
-            walk_pending(s, &q->eq[i]);
+        struct vhca_eq *eq = &q->eq[i];
+
+        if (!eq->used || eq->async) {
+            continue;
+        }
+        vhca_snap_list(s, "pending", &eq->pending, &pending_ref);
+        vhca_list_each(&eq->pending, at) {
+            vhca_snap_check(s, container_of(at, struct vhca_cq,
+                                            pending)->eq == eq, "pending");
         }
     }
     walk_failed(s);

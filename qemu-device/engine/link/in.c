@@ -80,13 +80,6 @@ static void accept(struct qhca_engine *e, struct vhca_qp *qp,
     vhca_trace_rx(e, qp->qpn, p->opcode, p->psn);
 }
 
-/* An XRC QP has only one half, and takes only the packets of that (E-045). */
-static bool has_half(const struct vhca_qp *qp, bool response)
-{
-    return vhca_qp_is(qp, response ? VHCA_HAS_SQ :
-                                     VHCA_HAS_RQ | VHCA_HAS_XRCD);
-}
-
 /* Return why the QP cannot take such a packet, or QHCA_CNT_MAX. */
 static enum qhca_counter not_taken(const struct vhca_qp *qp,
                                    const struct roce_packet *p)
@@ -100,8 +93,9 @@ static enum qhca_counter not_taken(const struct vhca_qp *qp,
             return QHCA_CNT_RX_MALFORMED;
         }
     } else if ((p->opcode & SVC_MASK) != vhca_qp_service(qp) ||
-               !has_half(qp, response)) {
-        return QHCA_CNT_RX_NO_QP;
+               !vhca_qp_is(qp, response ? VHCA_HAS_SQ :
+                                          VHCA_HAS_RQ | VHCA_HAS_XRCD)) {
+        return QHCA_CNT_RX_NO_QP;       /* XRC: it has only one half (E-045) */
     } else if (vhca_qp_is(qp, VHCA_DATAGRAM) && info->op == OP_NONE) {
         return QHCA_CNT_RX_MALFORMED;   /* the responder would not refuse it */
     }
@@ -235,13 +229,6 @@ void vhca_link_cross(struct qhca_engine *e, const struct vhca_qp *by,
     }
 }
 
-/* Whether the QP sent this packet and wants no copy of what it sends. */
-static bool is_unwanted_echo(const struct vhca_qp *qp,
-                             const struct roce_packet *p)
-{
-    return qp->flags & QHCA_QP_FLAG_NO_OWN_MCAST && p->from == qp->qpn;
-}
-
 /* Deliver the packet of @frame to members that have not had it yet. */
 static void deliver_to_members(struct qhca_engine *e,
                                const struct roce_packet *p,
@@ -266,8 +253,11 @@ static void deliver_to_group(struct qhca_engine *e, const struct roce_packet *p,
     memcpy(e->port->delivery.gid, p->dgid, sizeof(e->port->delivery.gid));
     /* The last member may have left since the frame was sent. */
     for (uint32_t i = 0; grp && i < grp->num_qps; i++) {
-        if (!is_unwanted_echo(grp->qp[i], p)) {
-            vhca_delivery_add(e, VHCA_TO_MEMBERS, grp->qp[i]->qpn);
+        const struct vhca_qp *qp = grp->qp[i];
+
+        /* Some senders want no copy of what they send. */
+        if (!(qp->flags & QHCA_QP_FLAG_NO_OWN_MCAST) || p->from != qp->qpn) {
+            vhca_delivery_add(e, VHCA_TO_MEMBERS, qp->qpn);
         }
     }
     deliver_to_members(e, p, frame, len);

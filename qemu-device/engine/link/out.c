@@ -171,12 +171,12 @@ static void notify(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 static void out_answer(struct qhca_engine *e, struct vhca_qp *qp,
-                       const struct vhca_way *way, struct vhca_burst *burst)
+                       const struct vhca_way *way, struct vhca_burst *burst,
+                       bool data)
 {
-    bool paced = vhca_response_is_data(qp);
+    bool paced = data && vhca_qp_paced(qp, way->av->static_rate);
 
     open_burst(e, qp, way, burst);
-    paced = paced && vhca_qp_paced(qp, way->av->static_rate);
     if (!vhca_response_next(e, qp, cross_max(e, way, paced), burst)) {
         return;
     }
@@ -193,18 +193,6 @@ static void out_answer(struct qhca_engine *e, struct vhca_qp *qp,
     vhca_response_sent(e, qp, burst);
 }
 
-/*
- * READ data, like requests, wait at the gate, and leave room for the ACKs of
- * other QPs.
- */
-static bool may_answer(struct qhca_engine *e, struct vhca_qp *qp,
-                       const struct vhca_way *way)
-{
-    return (!vhca_response_is_data(qp) || vhca_qp_gate_open(e, qp)) &&
-           vhca_way_room(e, qp, way, vhca_response_is_data(qp) ?
-                                     VHCA_TX_RESERVE / 2 : 0);
-}
-
 static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct vhca_way *way, struct vhca_burst *burst)
 {
@@ -212,9 +200,18 @@ static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
         vhca_way_room_as(e, qp, way, cnp_tclass(e), 0)) {
         notify(e, qp, way, burst);
     }
-    while (vhca_may_go_on(e) && vhca_response_ready(qp) &&
-           may_answer(e, qp, way)) {
-        out_answer(e, qp, way, burst);
+    while (vhca_may_go_on(e) && vhca_response_ready(qp)) {
+        bool data = vhca_response_is_data(qp);
+
+        /*
+         * READ data, like requests, wait at the gate, and leave room for the
+         * ACKs of other QPs.
+         */
+        if ((data && !vhca_qp_gate_open(e, qp)) ||
+            !vhca_way_room(e, qp, way, data ? VHCA_TX_RESERVE / 2 : 0)) {
+            break;
+        }
+        out_answer(e, qp, way, burst, data);
     }
 }
 
@@ -227,10 +224,9 @@ static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
 static bool request(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct vhca_way *way, struct vhca_burst *burst)
 {
-    bool paced;
+    bool paced = vhca_qp_paced(qp, way->av->static_rate);
 
     open_burst(e, qp, way, burst);
-    paced = vhca_qp_paced(qp, way->av->static_rate);
     if (!vhca_requester_next(e, qp, cross_max(e, way, paced), burst)) {
         return false;
     }

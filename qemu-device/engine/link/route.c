@@ -21,21 +21,6 @@ static void route(const struct qhca_engine *e, const struct qhca_av *av,
     *net = !*loop;
 }
 
-/*
- * A GID that was removed sends nothing (G-015). A datagram posted before the
- * GID was replaced must not use the new GID either.
- */
-static bool is_lost(const struct qhca_engine *e, const struct vhca_qp *qp,
-                    const struct vhca_way *way)
-{
-    const struct vhca_gid *local = way->local;
-
-    return !local->valid ||
-           local->ipv4 != vhca_gid_is_ipv4(way->av->dgid) ||
-           (vhca_qp_is(qp, VHCA_DATAGRAM) &&
-            !vhca_gid_allowed(e, qp->uar, way->av->sgid_index));
-}
-
 void vhca_way_to(struct qhca_engine *e, struct vhca_qp *qp,
                  const struct qhca_av *av, uint32_t dest_qp,
                  struct vhca_way *way)
@@ -43,7 +28,14 @@ void vhca_way_to(struct qhca_engine *e, struct vhca_qp *qp,
     way->av = av;
     way->dest_qp = dest_qp;
     way->local = &e->port->gid[av->sgid_index];
-    way->lost = is_lost(e, qp, way);
+    /*
+     * A GID that was removed sends nothing (G-015). A datagram posted before
+     * the GID was replaced must not use the new GID either.
+     */
+    way->lost = !way->local->valid ||
+                way->local->ipv4 != vhca_gid_is_ipv4(av->dgid) ||
+                (vhca_qp_is(qp, VHCA_DATAGRAM) &&
+                 !vhca_gid_allowed(e, qp->uar, av->sgid_index));
     route(e, av, &way->loop, &way->net);
     way->peer = NULL;
 }

@@ -11,16 +11,6 @@ void vhca_rule_take(struct qhca_engine *e, struct vhca_rule_held *h)
     vhca_rule_release(e, h);
 }
 
-static void raise_event(struct qhca_engine *e,
-                        const struct vhca_rule_frame *f)
-{
-    struct vhca_qp *qp = vhca_qp_get(e, f->qpn);
-
-    if (qp) {
-        vhca_rule_raise(e, qp, &f->does);
-    }
-}
-
 /*
  * Whether a second frame gets a turn of its own: the first one has used up the
  * budget, or may still be on its way to members of a group.
@@ -54,7 +44,11 @@ static void arrive(struct qhca_engine *e, const struct vhca_rule_frame *f,
         return;
     }
     if (f->does.action == VHCA_RULE_RAISE) {
-        raise_event(e, f);
+        struct vhca_qp *qp = vhca_qp_get(e, f->qpn);
+
+        if (qp) {
+            vhca_rule_raise(e, qp, &f->does);
+        }
     }
     if (times) {
         vhca_roce_take(e, f->frame, f->len, f->from);
@@ -194,25 +188,14 @@ void vhca_rule_cross(struct qhca_engine *e, struct vhca_qp *qp,
     send_behind(e, qp);
 }
 
-/* The frame has counted as sent, and found no room when its time came. */
-static void count_lost(struct qhca_engine *e, const struct vhca_rule_held *h)
-{
-    struct vhca_qp *qp = vhca_qp_get(e, h->from);
-
-    if (qp) {
-        vhca_count_qp(e, qp, QHCA_CNT_TX_DROPPED, 1);
-    } else {
-        vhca_count(e, QHCA_CNT_TX_DROPPED);
-    }
-}
-
 void vhca_rule_send(struct qhca_engine *e, struct vhca_rule_held *h)
 {
     bool looped = h->loop && vhca_tx(e, h->frame, h->len, h->from);
     bool sent = h->net && vhca_tx(e, h->frame, h->len, 0);
 
     if (!looped && !sent && vhca_running(e)) {
-        count_lost(e, h);
+        /* It has counted as sent, and there is no room now. */
+        vhca_count_qp(e, vhca_qp_get(e, h->from), QHCA_CNT_TX_DROPPED, 1);
     }
     vhca_rule_release(e, h);
 }

@@ -254,12 +254,6 @@ bool vhca_key_view(struct qhca_engine *e, const struct vhca_key_user *user,
 
 /* ---- 8-byte atomics, remote only: the region of the key has memory ---- */
 
-static enum vhca_mem_result denied(struct qhca_engine *e)
-{
-    vhca_count(e, QHCA_CNT_BAD_KEY);
-    return VHCA_MEM_DENIED;
-}
-
 /*
  * Find where the word is in memory. In a region of pieces it can be in two of
  * them, or not be aligned; nor is it where addresses count from a byte that is
@@ -279,8 +273,11 @@ static enum vhca_mem_result find_word(struct qhca_engine *e,
         return VHCA_MEM_OK;
     }
     /* Blocks and pages are aligned, so where in one the word is decides. */
-    return mr->type != QHCA_MR_ODP || off & 7 ?
-           denied(e) : vhca_pages_addr(e, mr, off, dma);
+    if (mr->type == QHCA_MR_ODP && !(off & 7)) {
+        return vhca_pages_addr(e, mr, off, dma);
+    }
+    vhca_count(e, QHCA_CNT_BAD_KEY);
+    return VHCA_MEM_DENIED;
 }
 
 /* Charge and count an atomic whose callback returned @done. */

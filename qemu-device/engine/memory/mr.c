@@ -307,15 +307,6 @@ bool vhca_mr_fast_reg_ok(const struct vhca_mr *mr, const struct vhca_memop *op)
            op->length - 1 <= UINT64_MAX - op->addr && list_ok(op);
 }
 
-/* F-025 */
-static bool may_fast_reg(const struct vhca_mr *mr,
-                         const struct vhca_key_user *user,
-                         const struct vhca_memop *op)
-{
-    return mr && !mr->window && mr->type == QHCA_MR_FAST && !mr->valid &&
-           mr->pd == user->pd && vhca_mr_fast_reg_ok(mr, op);
-}
-
 enum qhca_cqe_status vhca_mr_fast_reg(struct qhca_engine *e,
                                       const struct vhca_key_user *user,
                                       const struct vhca_memop *op)
@@ -323,7 +314,9 @@ enum qhca_cqe_status vhca_mr_fast_reg(struct qhca_engine *e,
     struct vhca_mr *mr = vhca_mr_by_number(e, op->key);
     int status = QHCA_ERR_PARAM;
 
-    if (may_fast_reg(mr, user, op)) {
+    /* F-025 */
+    if (mr && !mr->window && mr->type == QHCA_MR_FAST && !mr->valid &&
+        mr->pd == user->pd && vhca_mr_fast_reg_ok(mr, op)) {
         status = vhca_mem_fill(e, &mr->mem, op->table, op->num_blocks,
                                op->block_shift, op->length);
     }

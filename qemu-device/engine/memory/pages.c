@@ -380,26 +380,19 @@ static void walk_leaf(struct vhca_snap *s, struct vhca_mr *mr,
     }
 }
 
-static uint32_t num_leaves(const struct vhca_pages *t)
-{
-    uint32_t n = 0;
-
-    for (uint64_t i = 0; t->root && i < t->num;) {
-        n += leaf_at(t, &i) != NULL;
-    }
-    return n;
-}
-
 void vhca_pages_walk(struct vhca_snap *s, struct vhca_mr *mr)
 {
     struct vhca_pages *t = &mr->pages;
     uint64_t i = 0, at;
-    uint32_t n;
+    uint32_t n = 0;
 
     if (s->load) {
         vhca_pages_init(t, mr->offset + mr->length, t->shift);
     }
-    n = vhca_snap_count(s, "pages", num_leaves(t), 12);
+    for (at = 0; t->root && at < t->num;) {
+        n += leaf_at(t, &at) != NULL;
+    }
+    n = vhca_snap_count(s, "pages", n, 12);
     for (; n > 0 && !s->bad; n--) {
         struct vhca_node *leaf = NULL;
 

@@ -12,13 +12,6 @@
 #define PFC_LEN         (ETH_LEN + 2u + 2 + 2 * VHCA_CLASSES)
 #define QUANTUM_BITS    512u
 
-static bool is_for_mac(const struct qhca_engine *e, const uint8_t *dmac)
-{
-    static const uint8_t group[6] = { 0x01, 0x80, 0xc2, 0, 0, 0x01 };
-
-    return !memcmp(dmac, group, 6) || !memcmp(dmac, e->port->mac, 6);
-}
-
 /* Let classes go on whose time has come, and wait for the next of them. */
 static void pause_go_on(struct qhca_engine *e)
 {
@@ -69,9 +62,10 @@ static uint64_t quanta(const struct qhca_engine *e, const uint8_t *field)
 
 void vhca_pause_rx(struct qhca_engine *e, const uint8_t *frame, size_t len)
 {
+    static const uint8_t group[6] = { 0x01, 0x80, 0xc2, 0, 0, 0x01 };
     uint16_t opcode = len < PAUSE_LEN ? 0 : get_be16(frame + OPCODE_AT);
 
-    if (!is_for_mac(e, frame)) {
+    if (memcmp(frame, group, 6) && memcmp(frame, e->port->mac, 6)) {
         return;
     }
     if (opcode == OPCODE_PAUSE) {

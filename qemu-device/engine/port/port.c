@@ -219,14 +219,6 @@ int vhca_do_allow_gid(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-/* Whether the command changes at most the Ethernet address of the entry. */
-static bool is_same_gid(const struct vhca_gid *g,
-                        const struct qhca_cmd_set_gid *r)
-{
-    return r->valid && g->valid && g->vlan == le16toh(r->vlan) &&
-           memcmp(g->gid, r->gid, sizeof(g->gid)) == 0;
-}
-
 bool vhca_gid_entry_ok(const uint8_t *gid, const uint8_t *smac, uint16_t vlan)
 {
     return gid_is_unicast(gid) && mac_is_unicast(smac) &&
@@ -249,7 +241,9 @@ int vhca_do_set_gid(struct qhca_engine *e, struct vhca_cmd_ctx *c)
         return QHCA_ERR_PARAM;
     }
     g = &e->port->gid[index];
-    if (!is_same_gid(g, r)) {
+    /* No page may use another GID, unlike this one at another address. */
+    if (!r->valid || !g->valid || g->vlan != le16toh(r->vlan) ||
+        memcmp(g->gid, r->gid, sizeof(g->gid))) {
         disallow_gid(e, index);
     }
     if (r->valid) {

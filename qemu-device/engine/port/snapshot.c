@@ -53,25 +53,17 @@ static void walk_gids(struct vhca_snap *s, struct vhca_port *p)
     vhca_port_count_gids(p);
 }
 
-static uint32_t num_allowed(const struct qhca_engine *e)
-{
-    static const uint8_t none[sizeof(*e->port->allowed)];
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < e->cfg.num_uars; i++) {
-        n += memcmp(e->port->allowed[i], none, sizeof(none)) != 0;
-    }
-    return n;
-}
-
 /* Walk over the GIDs of those doorbell pages that are allowed any. */
 static void walk_allowed(struct vhca_snap *s)
 {
     static const uint8_t none[sizeof(*s->e->port->allowed)];
     uint8_t (*allowed)[VHCA_MAX_GID / 8] = s->e->port->allowed;
-    uint32_t pages = s->e->cfg.num_uars, page = 0;
-    uint32_t n = vhca_snap_count(s, "allowed", num_allowed(s->e), 20);
+    uint32_t pages = s->e->cfg.num_uars, page = 0, n = 0;
 
+    for (uint32_t i = 0; i < pages; i++) {
+        n += memcmp(allowed[i], none, sizeof(none)) != 0;
+    }
+    n = vhca_snap_count(s, "allowed", n, 20);
     for (; n > 0 && !s->bad; n--) {
         while (!s->load && !memcmp(allowed[page], none, sizeof(none))) {
             page++;
@@ -82,24 +74,6 @@ static void walk_allowed(struct vhca_snap *s)
         }
         page++;
     }
-}
-
-static void walk_mcast(struct vhca_snap *s, struct vhca_port *p)
-{
-    for (uint32_t i = 0; i < p->num_mcast && !s->bad; i++) {
-        vhca_snap_raw(s, "mcast", p->mcast[i], sizeof(p->mcast[i]));
-        vhca_snap_check(s, s->bad || (p->mcast[i][0] & 1), "mcast");
-    }
-}
-
-/*
- * Not a setting, which stays that of this device: the driver may have to be
- * told, see qhca_engine_set_bandwidth().
- */
-static void walk_speed(struct vhca_snap *s, struct vhca_port *p)
-{
-    p->told = vhca_snap_u32(s, "speed", p->told, VHCA_PORT_SPEED);
-    vhca_snap_check(s, s->bad || p->told, "speed");
 }
 
 static void count_late(struct vhca_snap *s, struct vhca_port *p)
@@ -188,10 +162,18 @@ void vhca_port_walk(struct vhca_snap *s)
                                                        p->mtu), "settings");
     walk_gids(s, p);
     walk_allowed(s);
-    walk_mcast(s, p);
+    for (uint32_t i = 0; i < p->num_mcast && !s->bad; i++) {
+        vhca_snap_raw(s, "mcast", p->mcast[i], sizeof(p->mcast[i]));
+        vhca_snap_check(s, s->bad || (p->mcast[i][0] & 1), "mcast");
+    }
     vhca_snap_pace(s, &p->pace);
     vhca_snap_fifo(s, "loop", &p->loop, ETH_LEN);
     count_late(s, p);
     vhca_snap_fifo(s, "tx", &p->tx, ETH_LEN);
-    walk_speed(s, p);
+    /*
+     * Not the setting, which stays that of this device: the driver may have to
+     * be told, see qhca_engine_set_bandwidth().
+     */
+    p->told = vhca_snap_u32(s, "speed", p->told, VHCA_PORT_SPEED);
+    vhca_snap_check(s, s->bad || p->told, "speed");
 }

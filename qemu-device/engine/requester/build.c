@@ -2,16 +2,6 @@
 /* qhca engine: requester, building the packet at the cursor. */
 #include "requester.h"
 
-/* Whether to request an ACK with the @n packets being built (D-010). */
-static bool ask_for_ack(const struct vhca_qp *qp, uint32_t n, bool last)
-{
-    const struct vhca_requester *r = &qp->req;
-
-    return vhca_qp_is(qp, VHCA_RELIABLE) &&
-           (last || r->unasked + n >= VHCA_ACKREQ_EVERY ||
-            vhca_requester_unacked(r) + n >= VHCA_WINDOW);
-}
-
 /*
  * Return how many packets of @wr may be sent at once, from its @n-th on, but no
  * more than @max. Retransmissions go one by one, and so does the last packet of
@@ -65,7 +55,9 @@ static enum vhca_mem_result build_data(struct qhca_engine *e,
     p->srqn = wr->srqn;
     p->solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
                    vhca_swr_is(wr, VHCA_WR_TAKES_WR);
-    p->ackreq = ask_for_ack(qp, p->num_psn, last);
+    p->ackreq = vhca_qp_is(qp, VHCA_RELIABLE) &&                /* D-010 */
+                (last || r->unasked + p->num_psn >= VHCA_ACKREQ_EVERY ||
+                 vhca_requester_unacked(r) + p->num_psn >= VHCA_WINDOW);
     return !copy ? VHCA_MEM_OK :
            vhca_swr_gather(e, qp, wr, off, vhca_burst_payload(burst, len), len);
 }

@@ -68,15 +68,6 @@ void vhca_sq_complete(struct qhca_engine *e, struct vhca_qp *qp)
     }
 }
 
-static void enter_sqe(struct qhca_engine *e, struct vhca_qp *qp)
-{
-    vhca_trace_qp_state(e, qp->qpn, qp->state, QHCA_QPS_SQE);
-    qp->state = QHCA_QPS_SQE;
-    qp->sqd_notify = false;
-    vhca_requester_abandon(qp);
-    vhca_qp_schedule(e, qp);
-}
-
 void vhca_sq_fail(struct qhca_engine *e, struct vhca_qp *qp,
                   enum qhca_cqe_status status)
 {
@@ -84,7 +75,11 @@ void vhca_sq_fail(struct qhca_engine *e, struct vhca_qp *qp,
     if (vhca_qp_is(qp, VHCA_RELIABLE)) {
         vhca_qp_error(e, qp, 0);
     } else {
-        enter_sqe(e, qp);
+        vhca_trace_qp_state(e, qp->qpn, qp->state, QHCA_QPS_SQE);
+        qp->state = QHCA_QPS_SQE;
+        qp->sqd_notify = false;
+        vhca_requester_abandon(qp);
+        vhca_qp_schedule(e, qp);
     }
 }
 

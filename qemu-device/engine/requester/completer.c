@@ -136,20 +136,15 @@ static struct vhca_swr *answered(struct vhca_qp *qp,
     return vhca_swr_is(wr, VHCA_WR_RD_ATOMIC) ? wr : NULL;
 }
 
-/* Return the bytes that a READ, FLUSH or ATOMIC WRITE lacks from @psn on. */
-static uint64_t data_left(const struct vhca_qp *qp, const struct vhca_swr *wr,
-                          uint32_t psn)
-{
-    return vhca_swr_is(wr, VHCA_WR_HAS_RESULT) ?
-           wr->length - (uint64_t)psn_add(psn, -wr->first_psn) * qp->mtu : 0;
-}
-
 /* A retried READ has other packet opcodes, so only lengths are certain. */
 static bool length_ok(const struct vhca_qp *qp, const struct vhca_swr *wr,
                       const struct roce_packet *p, bool last)
 {
-    return p->payload_len == MIN_OF((uint64_t)qp->mtu * p->num_psn,
-                                    data_left(qp, wr, p->psn)) &&
+    uint32_t done = psn_add(p->psn, -wr->first_psn);
+    uint64_t left = vhca_swr_is(wr, VHCA_WR_HAS_RESULT) ?
+                    wr->length - (uint64_t)done * qp->mtu : 0;
+
+    return p->payload_len == MIN_OF((uint64_t)qp->mtu * p->num_psn, left) &&
            (!last || roce_opcode(p->opcode)->flags & OPF_LAST);
 }
 
@@ -349,16 +344,6 @@ static void accepted(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
     }
 }
 
-static void rx_ack(struct qhca_engine *e, struct vhca_qp *qp,
-                   const struct roce_packet *p)
-{
-    if (AETH_TYPE(p->syndrome) != 0) {
-        rx_nak(e, qp, p);
-    } else {
-        accepted(e, qp, p->psn);
-    }
-}
-
 /* Whether @psn is outstanding; a response to any other is dropped (D-015). */
 static bool outstanding(const struct vhca_qp *qp, uint32_t psn)
 {
@@ -414,7 +399,11 @@ uint32_t vhca_completer_rx(struct qhca_engine *e, struct vhca_qp *qp,
         rx_atomic_response(e, qp, p);
         break;
     default:
-        rx_ack(e, qp, p);
+        if (AETH_TYPE(p->syndrome) != 0) {
+            rx_nak(e, qp, p);
+        } else {
+            accepted(e, qp, p->psn);
+        }
         break;
     }
     completer_go_on(e, qp, una);

@@ -12,21 +12,7 @@
 
 #include "requester.h"
 
-static bool window_full(const struct vhca_requester *r)
-{
-    /* In nearly all cases the first comparison is enough. */
-    return psn_add(r->snd_psn, -r->una_psn) >= VHCA_WINDOW &&
-           vhca_requester_unacked(r) >= VHCA_WINDOW;
-}
-
 /* ---- starting WRs ---- */
-
-static bool can_start(const struct vhca_qp *qp)
-{
-    return qp->state == QHCA_QPS_RTS && !qp->req.stopped &&
-           qp->sq.next != qp->sq.pi &&
-           qp->sq.next - qp->sq.ci < VHCA_INFLIGHT;
-}
 
 /* Check all local buffers of a WR before its first byte is sent (I-001). */
 static bool buffers_ok(struct qhca_engine *e, struct vhca_qp *qp,
@@ -182,11 +168,18 @@ bool vhca_requester_ready(struct vhca_qp *qp)
     const struct vhca_requester *r = &qp->req;
 
     if ((qp->state != QHCA_QPS_RTS && qp->state != QHCA_QPS_SQD) ||
-        r->rnr_wait || r->page_wait || r->flushing || window_full(r)) {
+        r->rnr_wait || r->page_wait || r->flushing) {
+        return false;
+    }
+    /* In nearly all cases the first comparison is enough. */
+    if (psn_add(r->snd_psn, -r->una_psn) >= VHCA_WINDOW &&
+        vhca_requester_unacked(r) >= VHCA_WINDOW) {
         return false;
     }
     if (r->snd_wqe == qp->sq.next) {
-        return can_start(qp);
+        return qp->state == QHCA_QPS_RTS && !r->stopped &&
+               qp->sq.next != qp->sq.pi &&
+               qp->sq.next - qp->sq.ci < VHCA_INFLIGHT;
     }
 
     const struct vhca_swr *wr = vhca_swr_at(qp, r->snd_wqe);
@@ -195,18 +188,6 @@ bool vhca_requester_ready(struct vhca_qp *qp)
 }
 
 /* ---- after a packet ---- */
-
-/* Unreliable: the WR completes when its last packet has been sent (B-061). */
-static void sent_for_good(struct qhca_engine *e, struct vhca_qp *qp)
-{
-    struct vhca_requester *r = &qp->req;
-
-    r->una_psn = r->snd_psn;
-    if (r->snd_wqe != qp->sq.ci) {
-        vhca_sq_complete(e, qp);
-        vhca_qp_check_drained(e, qp);
-    }
-}
 
 void vhca_requester_sent(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct roce_packet *p)
@@ -238,7 +219,12 @@ void vhca_requester_sent(struct qhca_engine *e, struct vhca_qp *qp,
         r->snd_wqe++;
     }
     if (!vhca_qp_is(qp, VHCA_RELIABLE)) {
-        sent_for_good(e, qp);
+        /* The WR completes when its last packet has been sent (B-061). */
+        r->una_psn = r->snd_psn;
+        if (r->snd_wqe != qp->sq.ci) {
+            vhca_sq_complete(e, qp);
+            vhca_qp_check_drained(e, qp);
+        }
     }
 }
 

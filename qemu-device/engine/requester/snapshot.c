@@ -93,17 +93,6 @@ static bool rules_ok(const struct vhca_qp *qp, const struct vhca_swr *wr)
             wr->ud.av.sgid_index < VHCA_MAX_GID);
 }
 
-static void walk_inline(struct vhca_snap *s, const struct vhca_qp *qp,
-                        struct vhca_swr *wr)
-{
-    uint32_t room = vhca_swr_is(wr, VHCA_WR_8_BYTES) ? 8 : qp->max_inline;
-
-    if (vhca_snap_check(s, vhca_swr_is(wr, VHCA_WR_INLINE) && !wr->num_seg &&
-                           wr->length <= room, "inline data")) {
-        vhca_snap_raw(s, "inline data", wr->inline_data, wr->length);
-    }
-}
-
 static void walk_data(struct vhca_snap *s, const struct vhca_qp *qp,
                       struct vhca_swr *wr)
 {
@@ -113,7 +102,13 @@ static void walk_data(struct vhca_snap *s, const struct vhca_qp *qp,
     if (vhca_swr_is(wr, VHCA_WR_MEMOP)) {
         vhca_snap_fields(s, memop_fields, &wr->memop);
     } else if (wr->flags & QHCA_WQE_INLINE) {
-        walk_inline(s, qp, wr);
+        uint32_t room = vhca_swr_is(wr, VHCA_WR_8_BYTES) ? 8 : qp->max_inline;
+
+        if (vhca_snap_check(s, vhca_swr_is(wr, VHCA_WR_INLINE) &&
+                               !wr->num_seg && wr->length <= room,
+                            "inline data")) {
+            vhca_snap_raw(s, "inline data", wr->inline_data, wr->length);
+        }
     } else {
         uint64_t length = vhca_segs_walk(s, wr->seg, wr->num_seg);
 

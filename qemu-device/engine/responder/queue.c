@@ -13,20 +13,12 @@ static uint32_t executed(const struct vhca_qp *qp)
     return psn_add(qp->rsp.epsn, -1u);
 }
 
-/* Return the PSNs that a response to a READ or atomic has left to answer. */
-static uint32_t packets_left(const struct vhca_qp *qp,
-                             const struct vhca_response *r)
-{
-    return r->kind == VHCA_RESP_READ ?
-           vhca_packets_of(r->length - r->done, qp->mtu) : 1;
-}
-
 /* Return the last PSN that the response answers or acknowledges. */
 static uint32_t last_psn(const struct vhca_qp *qp,
                          const struct vhca_response *r)
 {
-    return r->kind == VHCA_RESP_ACK ? r->psn :
-           psn_add(r->psn, packets_left(qp, r) - 1);
+    return r->kind != VHCA_RESP_READ ? r->psn :
+           psn_add(r->psn, vhca_packets_of(r->length - r->done, qp->mtu) - 1);
 }
 
 /* Return the NAK that waits, last in the queue and for the ePSN, or NULL. */
@@ -64,13 +56,6 @@ static void insert(struct vhca_responder *s, uint32_t i,
         }
     }
     *vhca_response_at(s, i) = *r;
-}
-
-static void remove_at(struct vhca_responder *s, uint32_t i)
-{
-    for (s->q_tail--; i != s->q_tail; i++) {
-        *vhca_response_at(s, i) = *vhca_response_at(s, i + 1);
-    }
 }
 
 /* ---- ACKs and NAKs ---- */
@@ -217,7 +202,9 @@ static void take_over(struct vhca_responder *s, uint32_t i,
         s->rd_pending -= !r->replay;
         r->replay = false;
     }
-    remove_at(s, i);
+    for (s->q_tail--; i != s->q_tail; i++) {
+        *vhca_response_at(s, i) = *vhca_response_at(s, i + 1);
+    }
 }
 
 void vhca_response_repeat(struct vhca_qp *qp, struct vhca_response *r)

@@ -30,17 +30,6 @@ static void refuse(struct qhca_engine *e, struct vhca_qp *qp,
 
 /* ---- results ---- */
 
-/* After executing packets: expect the next one, and answer if asked to. */
-static void accept_packet(struct qhca_engine *e, struct vhca_qp *qp,
-                          const struct roce_packet *p)
-{
-    qp->rsp.epsn = psn_add(p->psn, p->num_psn);
-    vhca_rx_advance(e, qp, p);
-    if (p->ackreq && qp->state != QHCA_QPS_ERR) {
-        vhca_response_owe(qp);
-    }
-}
-
 /*
  * The request waits for a page. The NAK follows when the page is there, so that
  * there is one for each; but a peer that asks again, because its timer has
@@ -89,7 +78,12 @@ static void conclude(struct qhca_engine *e, struct vhca_qp *qp,
     forget_waiting(e, qp, result);
     switch (result) {
     case VHCA_RX_DONE:
-        accept_packet(e, qp, p);
+        /* Expect the next one, and answer if asked to. */
+        qp->rsp.epsn = psn_add(p->psn, p->num_psn);
+        vhca_rx_advance(e, qp, p);
+        if (p->ackreq && qp->state != QHCA_QPS_ERR) {
+            vhca_response_owe(qp);
+        }
         break;
     case VHCA_RX_ANSWERED:
         break;
@@ -124,15 +118,6 @@ static void conclude(struct qhca_engine *e, struct vhca_qp *qp,
 
 /* ---- receiving requests ---- */
 
-/* Whether this opcode can come now (D-061, D-062). */
-static bool sequence_ok(const struct vhca_qp *qp, const struct roce_packet *p)
-{
-    const struct roce_opcode_info *info = roce_opcode(p->opcode);
-    uint8_t expected = info->flags & OPF_FIRST ? OP_NONE : info->op;
-
-    return info->op != OP_NONE && qp->rsp.op == expected;
-}
-
 /* What executes a request, by enum roce_op. */
 static enum vhca_rx_result (*const rx[])(struct qhca_engine *e,
                                          struct vhca_qp *qp,
@@ -150,7 +135,10 @@ static enum vhca_rx_result responder_execute(struct qhca_engine *e,
                                              struct vhca_qp *qp,
                                              const struct roce_packet *p)
 {
-    if (!sequence_ok(qp, p)) {
+    const struct roce_opcode_info *info = roce_opcode(p->opcode);
+    uint8_t expected = info->flags & OPF_FIRST ? OP_NONE : info->op;
+
+    if (info->op == OP_NONE || qp->rsp.op != expected) {    /* D-061, D-062 */
         return VHCA_RX_SEQUENCE;
     }
     if (!vhca_operation_enabled(qp, p)) {
@@ -160,7 +148,7 @@ static enum vhca_rx_result responder_execute(struct qhca_engine *e,
         return VHCA_RX_XRCETH;
     }
     vhca_comm_established(e, qp);
-    return rx[roce_opcode(p->opcode)->op](e, qp, p);
+    return rx[info->op](e, qp, p);
 }
 
 /* Execute the expected request, or several in one. */

@@ -90,22 +90,6 @@ static void build_ack(const struct vhca_qp *qp, uint8_t syndrome,
     burst->p.syndrome = syndrome;
 }
 
-/*
- * The memory is not accessible any more. If the request is a late duplicate,
- * nothing follows from that; else it is refused after all.
- */
-static void build_refusal(const struct vhca_qp *qp,
-                          const struct vhca_response *r,
-                          enum vhca_rx_result why, struct vhca_burst *burst)
-{
-    const struct vhca_refusal *refusal = &vhca_refusals[why];
-
-    vhca_burst_payload(burst, 0);
-    build_ack(qp, refusal->syndrome, burst);
-    burst->fatal = !r->replay;
-    burst->event = refusal->event;
-}
-
 static bool is_verdict(const struct vhca_burst *burst)
 {
     return (burst->p.opcode & ~SVC_MASK) == RC_ACKNOWLEDGE;
@@ -131,7 +115,17 @@ bool vhca_response_next(struct qhca_engine *e, struct vhca_qp *qp, uint32_t max,
             return false;
         }
         if (result != VHCA_MEM_OK) {
-            build_refusal(qp, r, vhca_rx_memory(result), burst);
+            /*
+             * The memory is not accessible any more. If the request is a late
+             * duplicate, nothing follows from that; else refuse it after all.
+             */
+            const struct vhca_refusal *refusal =
+                &vhca_refusals[vhca_rx_memory(result)];
+
+            vhca_burst_payload(burst, 0);
+            build_ack(qp, refusal->syndrome, burst);
+            burst->fatal = !r->replay;
+            burst->event = refusal->event;
         }
     } else if (r->kind == VHCA_RESP_ATOMIC) {
         burst->p.opcode = vhca_qp_service(qp) | RC_ATOMIC_ACKNOWLEDGE;

@@ -148,19 +148,6 @@ static enum vhca_mem_result scatter(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /*
- * The receive WR is too small. It serves the next message (D-077), but a WR of
- * an SRQ, where it would be in the way of other QPs, fails (G-009).
- */
-static void too_small(struct qhca_engine *e, struct vhca_qp *qp,
-                      const struct roce_packet *p)
-{
-    if (qp->srq) {
-        vhca_recv_fail(e, qp, QHCA_WC_LOC_LEN_ERR);
-    }
-    refuse(e, qp, p, VHCA_RX_LENGTH);
-}
-
-/*
  * Put a datagram, behind a GRH of @head bytes, where the next receive WR says.
  * Returns whether that WR is to be completed.
  */
@@ -175,7 +162,14 @@ static bool unreliable_place(struct qhca_engine *e, struct vhca_qp *qp,
         return false;
     }
     if (head + p->payload_len > qp->rsp.rwr.length) {
-        too_small(e, qp, p);
+        /*
+         * The receive WR serves the next message (D-077), but one of an SRQ,
+         * where it would be in the way of other QPs, fails (G-009).
+         */
+        if (qp->srq) {
+            vhca_recv_fail(e, qp, QHCA_WC_LOC_LEN_ERR);
+        }
+        refuse(e, qp, p, VHCA_RX_LENGTH);
         return false;
     }
     scattered = scatter(e, qp, p, head);

@@ -88,19 +88,6 @@ enum vhca_wqe_result vhca_recv_take(struct qhca_engine *e, struct vhca_qp *qp)
     return vhca_rwr_fetch(e, &qp->rq, qp->rq.ci, rwr);
 }
 
-/*
- * There is no CQE for the receive WR in use: move the QP to ERR before it could
- * acknowledge the message. The event follows from the run loop, which picks up
- * the CQ that has failed, unless it did so before the QP began anew. The CQ of
- * an XRC SRQ does not know the QP (H-002).
- */
-static void lose_completion(struct qhca_engine *e, struct vhca_qp *qp)
-{
-    bool follows = !qp->xrcd && !vhca_list_empty(&qp->rcq->failed);
-
-    vhca_qp_error(e, qp, follows ? 0 : QHCA_EVENT_QP_FATAL);
-}
-
 /* A receive WR of an XRC SRQ completes on the SRQ's CQ. */
 static bool push(struct qhca_engine *e, struct vhca_qp *qp,
                  struct qhca_cqe *cqe, bool solicited)
@@ -138,7 +125,15 @@ static void complete(struct qhca_engine *e, struct vhca_qp *qp,
         vhca_srq_give_back(e, rwr);
     }
     if (!pushed) {
-        lose_completion(e, qp);
+        /*
+         * Move the QP to ERR before it could acknowledge the message. The event
+         * follows from the run loop, which picks up the CQ that has failed,
+         * unless it did so before the QP began anew. The CQ of an XRC SRQ does
+         * not know the QP (H-002).
+         */
+        bool follows = !qp->xrcd && !vhca_list_empty(&qp->rcq->failed);
+
+        vhca_qp_error(e, qp, follows ? 0 : QHCA_EVENT_QP_FATAL);
     }
 }
 
@@ -243,19 +238,14 @@ bool vhca_recv_to_flush(const struct vhca_qp *qp)
     return qp->rq.ci != qp->rq.pi || qp->rq.dbrec != qp->rq.rings;
 }
 
-static void flush_last(struct qhca_engine *e, struct vhca_qp *qp)
-{
-    if (qp->rsp.rwr.taken) {
-        vhca_recv_fail(e, qp, QHCA_WC_WR_FLUSH_ERR);
-    }
-    qp->last_wqe_owed = false;
-    vhca_event(e, &qp->async, QHCA_EVENT_LAST_WQE_REACHED);     /* H-008 */
-}
-
 void vhca_recv_flush_one(struct qhca_engine *e, struct vhca_qp *qp)
 {
     if (vhca_qp_shares_rq(qp)) {
-        flush_last(e, qp);
+        if (qp->rsp.rwr.taken) {
+            vhca_recv_fail(e, qp, QHCA_WC_WR_FLUSH_ERR);
+        }
+        qp->last_wqe_owed = false;
+        vhca_event(e, &qp->async, QHCA_EVENT_LAST_WQE_REACHED);     /* H-008 */
         return;
     }
     if (!qp->rsp.rwr.taken) {

@@ -360,12 +360,6 @@ static struct vhca_rule_span next_statement(const char **at)
     return s;
 }
 
-/* Whether the statement sets the seed, and is not a rule. */
-static bool is_seed(const struct vhca_rule_span *word)
-{
-    return span_len(word) >= SEED_LEN && !memcmp(word->at, "seed=", SEED_LEN);
-}
-
 int vhca_rule_parse(const char *text, const char *no_remove,
                      struct vhca_rule *rule, unsigned max,
                      struct qhca_fault_error *err)
@@ -381,7 +375,8 @@ int vhca_rule_parse(const char *text, const char *no_remove,
         struct vhca_rule_span word = next_word(&rest);
         bool good = true;
 
-        if (is_seed(&word)) {
+        if (span_len(&word) >= SEED_LEN &&
+            !memcmp(word.at, "seed=", SEED_LEN)) {
             good = read_seed(&p, word, rest);
         } else if (word.at < word.end && n == max) {
             good = wrong(&p, word.at, "more than %u rules", max);

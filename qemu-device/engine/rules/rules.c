@@ -110,18 +110,12 @@ struct vhca_effect vhca_rule_judge(struct qhca_engine *e,
     return (struct vhca_effect) { VHCA_RULE_NONE, 0 };
 }
 
-static bool is_due(const struct qhca_engine *e,
-                   const struct vhca_rule *r)
-{
-    return r->point == VHCA_RULE_TIMER && !is_spent(r) && r->due <= e->now;
-}
-
 void vhca_rules_tick(struct qhca_engine *e)
 {
     for (unsigned i = 0; i < e->rules->num_rules; i++) {
         struct vhca_rule *r = &e->rules->rule[i];
 
-        if (is_due(e, r)) {
+        if (r->point == VHCA_RULE_TIMER && !is_spent(r) && r->due <= e->now) {
             /* Missed periods are not made up for. */
             r->due = r->every ? MAX_OF(r->due, e->now) + r->every : UINT64_MAX;
             if (has_chance(r)) {

@@ -273,12 +273,6 @@ static void unqueue(struct qhca_engine *e, struct vhca_flow *f)
     vhca_flow_count(e, f, -1);
 }
 
-static void enqueue(struct qhca_engine *e, struct vhca_flow *f)
-{
-    vhca_flow_queue(e->raw, f, e->raw->flow.used - 1);
-    vhca_flow_count(e, f, 1);
-}
-
 /* Return a new rule, or NULL. */
 static struct vhca_flow *add(struct vhca_raw *raw)
 {
@@ -316,7 +310,8 @@ int vhca_do_create_flow(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     }
     next.number = f->number;
     *f = next;
-    enqueue(e, f);
+    vhca_flow_queue(e->raw, f, e->raw->flow.used - 1);
+    vhca_flow_count(e, f, 1);
     c->obj = f->number;
     return QHCA_OK;
 }

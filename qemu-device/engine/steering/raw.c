@@ -73,17 +73,13 @@ static bool send_frame(struct qhca_engine *e, struct vhca_qp *qp)
     return true;
 }
 
-/* Whether a frame can leave, wherever it goes; if not, @qp waits for it. */
-static bool has_room(struct qhca_engine *e, struct vhca_qp *qp)
-{
-    return vhca_qp_gate_open(e, qp) &&
-           vhca_qp_tx_room(e, qp, true, true, 0, VHCA_TX_RESERVE);
-}
-
 void vhca_raw_turn(struct qhca_engine *e, struct vhca_qp *qp)
 {
     while (vhca_requester_poll(e, qp)) {
-        if (!has_room(e, qp) || !send_frame(e, qp)) {
+        /* There must be room wherever the frame goes; if not, wait for it. */
+        if (!vhca_qp_gate_open(e, qp) ||
+            !vhca_qp_tx_room(e, qp, true, true, 0, VHCA_TX_RESERVE) ||
+            !send_frame(e, qp)) {
             break;
         }
     }

@@ -7,11 +7,6 @@ static uint64_t first_page(const struct vhca_miss *m)
     return m->off >> m->shift;
 }
 
-static uint64_t last_page(const struct vhca_miss *m)
-{
-    return (m->off + m->len - 1) >> m->shift;
-}
-
 int vhca_do_query_page_faults(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     struct qhca_page_faults *out = (void *)c->mbox;
@@ -26,7 +21,8 @@ int vhca_do_query_page_faults(struct qhca_engine *e, struct vhca_cmd_ctx *c)
         if (f->open) {
             out->fault[i] = (struct qhca_page_fault) {
                 .first = htole64(first_page(&f->miss)),
-                .num = htole64(last_page(&f->miss) - first_page(&f->miss) + 1),
+                .num = htole64(((f->miss.off + f->miss.len - 1) >>
+                                f->miss.shift) - first_page(&f->miss) + 1),
                 .key = htole32(f->miss.key), .sn = htole32(f->sn),
                 .open = 1, .write = f->miss.write,
             };

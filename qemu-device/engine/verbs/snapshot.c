@@ -309,11 +309,6 @@ void vhca_qps_walk(struct vhca_snap *s)
     }
 }
 
-static bool may_send(const struct vhca_qp *qp)
-{
-    return qp->state >= QHCA_QPS_RTR && qp->state != QHCA_QPS_ERR;
-}
-
 void vhca_qps_check_timers(struct vhca_snap *s)
 {
     struct vhca_qp *qp;
@@ -321,8 +316,9 @@ void vhca_qps_check_timers(struct vhca_snap *s)
 
     vhca_table_each(&s->e->qps->table, qp) {
         vhca_snap_check(s, vhca_requester_timer_ok(qp), "timer of a QP");
-        vhca_snap_check(s, !qp->gate.timer.pos || may_send(qp),
-                        "gate of a QP");
+        vhca_snap_check(s, !qp->gate.timer.pos ||
+                           (qp->state >= QHCA_QPS_RTR &&
+                            qp->state != QHCA_QPS_ERR), "gate of a QP");
         if (s->load) {
             qp->rated = vhca_qp_rated(s->e, qp);
         }

@@ -32,15 +32,6 @@ void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp)
     memset(&qp->attr, 0, sizeof(qp->attr));
 }
 
-static void cq_failed(struct qhca_engine *e, struct vhca_qp *qp)
-{
-    if (qp->state == QHCA_QPS_ERR) {
-        /* In ERR already, but its flush completions are lost: say it again. */
-        vhca_event(e, &qp->async, QHCA_EVENT_QP_FATAL);
-    }
-    vhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
-}
-
 void vhca_qp_cq_failed(struct qhca_engine *e)
 {
     struct vhca_cq *cq = vhca_cq_failed(e);
@@ -48,9 +39,14 @@ void vhca_qp_cq_failed(struct qhca_engine *e)
     struct vhca_qp *qp;
 
     while ((qp = vhca_table_scan(e, t, &cq->qps_told)) != NULL) {
-        if (qp->scq == cq || qp->rcq == cq) {
-            cq_failed(e, qp);
+        if (qp->scq != cq && qp->rcq != cq) {
+            continue;
         }
+        if (qp->state == QHCA_QPS_ERR) {
+            /* Its flush completions are lost: say it again. */
+            vhca_event(e, &qp->async, QHCA_EVENT_QP_FATAL);
+        }
+        vhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
     }
     if (cq->qps_told == t->size && vhca_xrc_cq_failed(e, cq)) {
         vhca_list_del(&cq->failed);
@@ -64,12 +60,6 @@ static uint32_t sq_flush_end(const struct vhca_qp *qp)
         return qp->sq.pi;
     }
     return qp->req.flushing ? qp->req.flush_to : qp->sq.ci;
-}
-
-static bool to_flush(const struct vhca_qp *qp)
-{
-    return qp->sq.ci != sq_flush_end(qp) ||
-           (qp->state == QHCA_QPS_ERR && vhca_recv_to_flush(qp));
 }
 
 static void flush(struct qhca_engine *e, struct vhca_qp *qp)
@@ -107,12 +97,6 @@ static bool has_to_send(struct vhca_qp *qp)
     return vhca_response_ready(qp) || vhca_requester_ready(qp);
 }
 
-static bool has_work(struct vhca_qp *qp)
-{
-    return to_flush(qp) || (qp->state != QHCA_QPS_ERR &&
-                            vhca_list_empty(&qp->tx_wait) && has_to_send(qp));
-}
-
 void vhca_qp_turn(struct qhca_engine *e)
 {
     struct vhca_qp *qp = vhca_qp_next(e);
@@ -132,7 +116,9 @@ void vhca_qp_turn(struct qhca_engine *e)
     qp->rated = qp->rated && vhca_qp_rated(e, qp);
     /* The turn itself may have put it in line, with nothing to do. */
     vhca_list_del(&qp->ready);
-    if (has_work(qp)) {
+    if (qp->sq.ci != sq_flush_end(qp) ||
+        (qp->state == QHCA_QPS_ERR ? vhca_recv_to_flush(qp) :
+         vhca_list_empty(&qp->tx_wait) && has_to_send(qp))) {
         vhca_qp_schedule(e, qp);
     }
 }

@@ -47,7 +47,7 @@ STEPS = {
         'change it meanwhile.'),
     'tx-request': (A, B, '{name}, PSN {psn}', [
         (ENGINE + 'requester/build.c', 'vhca_wr_info(wr->opcode)->packet[last * 2',
-         'p->ackreq = ask_for_ack('),
+         'p->ackreq = vhca_qp_is(qp, VHCA_RELIABLE) &&'),
         (ENGINE + 'link/out.c', 'size_t len = vhca_link_finish(qp, way, burst)',
          'vhca_trace_tx(e')],
         'It builds the packet: headers from the WQE and the QP, payload from the program\'s '
@@ -86,7 +86,7 @@ STEPS = {
         (ENGINE + 'requester/complete.c', '.wr_id = htole64(wr->wr_id)',
          '.status = (uint8_t)status'),
         (ENGINE + 'events/cq.c', 'cqe->owner = (cq->pi >> cq->log_size)',
-         'return vhca_dma_write_entry(')],
+         'if (!vhca_dma_write_entry(')],
         'A CQE of 64 bytes in the ring of the completion queue, its last byte last: the owner '
         'bit, which changes with each round of the ring, says that it is new.'),
     'poll': (PROVIDER, PROGRAM, 'ibv_poll_cq: success', [
