@@ -18,7 +18,7 @@
 #include "timer.h"
 #include "util.h"
 
-/* Limits are advertised by cmd/query.c. */
+/* Limits are advertised by driver/query.c. */
 #define VHCA_MAX_TABLE_BLOCKS   (16u << 20)
 /* One unit of work, see vhca_spend(), covers up to: */
 #define VHCA_UNIT_FRAME         1024u   /* bytes of a frame */

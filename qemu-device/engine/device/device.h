@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, device: what the guest's driver talks to: entry points, reset,
- * registers, doorbells, the way in for frames, and the run loop.
+ * qhca engine, device: entry points, reset, registers, the way in for frames,
+ * and the run loop.
  */
 #ifndef QHCA_ENGINE_DEVICE_H
 #define QHCA_ENGINE_DEVICE_H
 
-#include "../cmd/cmd.h"
-#include "../eth/eth.h"
+#include "../driver/driver.h"
 #include "../steering/steering.h"
-#include "../shadow/shadow.h"
 
 /*
  * struct vhca_device - the device room
@@ -72,14 +70,10 @@ void vhca_run_slice(struct qhca_engine *e);
 void vhca_device_walk(struct vhca_snap *s);
 void vhca_run_walk(struct vhca_snap *s);
 
-/* ---- regs.c, doorbell.c ---- */
+/* ---- regs.c ---- */
 
 uint32_t vhca_reg_read(struct qhca_engine *e, unsigned off);
 void vhca_reg_write(struct qhca_engine *e, unsigned off, uint32_t val);
-void vhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
-                   uint64_t val);
-/* Ring what has been rung in memory, within the budget. */
-void vhca_doorbells_in_memory(struct qhca_engine *e);
 
 /* ---- steer.c ---- */
 

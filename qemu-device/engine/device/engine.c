@@ -83,8 +83,6 @@ static void device_reset(struct qhca_engine *e)
         e->port->link = e->device->link_wanted;
     }
     e->device->timers_due = false;
-    vhca_shadow_reset(e);
-    vhca_cmdq_reset(e);
 }
 
 static bool device_init(struct qhca_engine *e)
@@ -92,27 +90,28 @@ static bool device_init(struct qhca_engine *e)
     vhca_run_init(e);
     e->rules->timer.fn = fault_due;
     e->device->link_wanted = true;
-    return vhca_shadow_init(e);
+    return true;
 }
 
 static unsigned device_holdings(const struct qhca_engine *e,
                                 struct qhca_holding *h)
 {
+    (void)e;
     *h = (struct qhca_holding) { "engine", false, sizeof(struct house), 1, 1 };
-    return 1 + vhca_shadow_holdings(e, h + 1);
+    return 1;
 }
 
 static const struct vhca_room device_room = {
-    .init = device_init, .reset = device_reset, .fini = vhca_shadow_fini,
-    .holdings = device_holdings, .section = "device", .version = 1,
-    .walk = vhca_device_walk,
+    .init = device_init, .reset = device_reset, .holdings = device_holdings,
+    .section = "device", .version = 1, .walk = vhca_device_walk,
 };
 
 /* Created in this order, reset and freed in the reverse one. */
 const struct vhca_room *const vhca_rooms[] = {
     &vhca_core_room, &vhca_rules_room, &vhca_memory_room, &vhca_events_room,
     &vhca_rq_room, &vhca_port_room, &vhca_congestion_room, &vhca_qp_room,
-    &vhca_eth_room, &vhca_raw_room, &vhca_qps_room, &device_room, NULL
+    &vhca_eth_room, &vhca_raw_room, &vhca_qps_room, &vhca_driver_room,
+    &device_room, NULL
 };
 
 #define NUM_ROOMS   (ARRAY_SIZE(vhca_rooms) - 1)

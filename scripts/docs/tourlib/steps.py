@@ -35,7 +35,7 @@ STEPS = {
         'adapter can read.'),
     'ring-sq': (PROVIDER, A, 'doorbell SQ, index {index}', [
         (RING, 'static inline void qhca_ring(', 'QHCA_PREP(QHCA_DB_INDEX'),
-        (ENGINE + 'device/doorbell.c', 'vhca_trace_doorbell(e',
+        (ENGINE + 'driver/doorbell.c', 'vhca_trace_doorbell(e',
          'bell->ring(e, &db)')],
         'One write of 64 bits to the doorbell page, number {page}, that this process has mapped: '
         'QPN and how many WQEs there are now. QEMU hands it to the engine, which does all that '

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca engine: what the device tells about itself: limits and counters. */
-#include "cmd.h"
+#include "driver.h"
 #include "../eth/eth.h"
 
 #define FW_VERSION  ((uint64_t)0 << 32 | (uint64_t)1 << 16 | 0)

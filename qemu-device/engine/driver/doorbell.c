@@ -3,7 +3,7 @@
  * qhca engine: doorbells. A page of BAR2 rings only what was created for it:
  * the objects check that, this file finds them.
  */
-#include "device.h"
+#include "driver.h"
 
 /*
  * struct doorbell - a doorbell

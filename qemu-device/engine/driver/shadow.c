@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "shadow.h"
+#include "driver.h"
 
 /* ---- memory ---- */
 
@@ -314,7 +314,7 @@ int vhca_do_destroy_shadow(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-bool vhca_shadow_init(struct qhca_engine *e)
+static bool shadow_init(struct qhca_engine *e)
 {
     struct vhca_shadows *d = e->shadows;
 
@@ -326,14 +326,15 @@ bool vhca_shadow_init(struct qhca_engine *e)
     return d->page || !e->cfg.shadow;
 }
 
-void vhca_shadow_reset(struct qhca_engine *e)
+static void driver_reset(struct qhca_engine *e)
 {
     for (uint32_t i = 0; i < e->cfg.num_uars; i++) {
         shadow_free(e, i);
     }
+    vhca_cmdq_reset(e);
 }
 
-void vhca_shadow_fini(struct qhca_engine *e)
+static void shadow_fini(struct qhca_engine *e)
 {
     free(e->shadows->page);
 }
@@ -348,8 +349,8 @@ uint32_t vhca_shadow_count(const struct qhca_engine *e)
     return n;
 }
 
-unsigned vhca_shadow_holdings(const struct qhca_engine *e,
-                              struct qhca_holding *h)
+static unsigned shadow_holdings(const struct qhca_engine *e,
+                                struct qhca_holding *h)
 {
     const uint32_t max = e->shadows->page ? e->cfg.num_uars : 0;
 
@@ -361,3 +362,9 @@ unsigned vhca_shadow_holdings(const struct qhca_engine *e,
     };
     return 2;
 }
+
+/* The device room saves what there is, see vhca_device_walk(). */
+const struct vhca_room vhca_driver_room = {
+    .init = shadow_init, .reset = driver_reset, .fini = shadow_fini,
+    .holdings = shadow_holdings,
+};
