@@ -28,7 +28,7 @@ COMMON = os.path.join(TOP, 'qemu-device/common')
 DRIVERS = {'qhca': os.path.join(TOP, 'drivers/net/ethernet/qhca'),
            'qhca_ib': os.path.join(TOP, 'drivers/infiniband/hw/qhca')}
 # From the bottom layer up; Documentation/architecture.rst says what each is for.
-ROOMS = ('.', 'wire', 'core', 'rules', 'memory', 'events', 'port', 'congestion',
+ROOMS = ('.', 'wire', 'core', 'save', 'rules', 'memory', 'events', 'port', 'congestion',
          'qp', 'rq', 'requester', 'responder', 'link', 'eth', 'steering', 'verbs', 'driver', 'device')
 # What QEMU and the tests may include.
 PUBLIC = {'engine.h', 'trace.def'}

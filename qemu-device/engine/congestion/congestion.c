@@ -3,6 +3,7 @@
  * qhca engine: the parameters of congestion control; and rates in a saved
  * state, which are in the section of the QPs.
  */
+#include "../save/save.h"
 #include "congestion.h"
 
 #define QHCA_CC(id, name, min, max, value)  { min, max, value },

@@ -59,22 +59,7 @@ static unsigned core_holdings(const struct qhca_engine *e,
     return 2;
 }
 
-/*
- * The device room saves timers and the state (device/walk.c). A state of an
- * older device has fewer counters: new ones are always added at the end.
- */
-static void walk(struct vhca_snap *s)
-{
-    s->counters = vhca_snap_u32(s, "counters", QHCA_CNT_MAX, QHCA_CNT_MAX);
-    vhca_snap_u64s(s, "counter", s->e->cnt, s->counters);
-    if (s->load) {
-        memset(s->e->cnt + s->counters, 0,
-               (QHCA_CNT_MAX - s->counters) * sizeof(*s->e->cnt));
-    }
-}
-
 const struct vhca_room vhca_core_room = {
     .init = core_init, .reset = core_reset, .fini = core_fini,
     .holdings = core_holdings,
-    .section = "core", .version = 1, .walk = walk,
 };

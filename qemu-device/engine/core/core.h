@@ -13,7 +13,6 @@
 #include "command.h"
 #include "fifo.h"
 #include "mem.h"
-#include "snapshot.h"
 #include "table.h"
 #include "timer.h"
 #include "util.h"
@@ -64,8 +63,11 @@ struct qhca_engine {
     struct vhca_device *device;
 };
 
+struct vhca_snap;
+
 /*
- * struct vhca_room - the interface of a room that has state
+ * struct vhca_room - the interface of a room that has state; what it does not
+ *                    need is NULL
  * @init: allocate the state; called once. Returns false if there is no memory
  * @reset: free all objects, without events; the rooms below are reset before
  * @fini: free what @init allocated

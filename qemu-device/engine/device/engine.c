@@ -2,6 +2,7 @@
 /* qhca engine: life and entry points. run.c carries on what they start. */
 #include <stdlib.h>
 
+#include "../save/save.h"
 #include "device.h"
 
 #define MAX_VECTORS     2048u   /* of MSI-X */
@@ -108,10 +109,10 @@ static const struct vhca_room device_room = {
 
 /* Created in this order, reset and freed in the reverse one. */
 const struct vhca_room *const vhca_rooms[] = {
-    &vhca_core_room, &vhca_rules_room, &vhca_memory_room, &vhca_events_room,
-    &vhca_rq_room, &vhca_port_room, &vhca_congestion_room, &vhca_qp_room,
-    &vhca_eth_room, &vhca_raw_room, &vhca_qps_room, &vhca_driver_room,
-    &device_room, NULL
+    &vhca_core_room, &vhca_save_room, &vhca_rules_room, &vhca_memory_room,
+    &vhca_events_room, &vhca_rq_room, &vhca_port_room, &vhca_congestion_room,
+    &vhca_qp_room, &vhca_eth_room, &vhca_raw_room, &vhca_qps_room,
+    &vhca_driver_room, &device_room, NULL
 };
 
 #define NUM_ROOMS   (ARRAY_SIZE(vhca_rooms) - 1)
@@ -122,7 +123,9 @@ void vhca_reset(struct qhca_engine *e)
     e->state = QHCA_STATE_RESET;
     e->fatal = QHCA_FATAL_NONE;
     for (size_t i = NUM_ROOMS; i-- > 0;) {
-        vhca_rooms[i]->reset(e);
+        if (vhca_rooms[i]->reset) {
+            vhca_rooms[i]->reset(e);
+        }
     }
 }
 
@@ -224,7 +227,7 @@ unsigned qhca_engine_holdings(const struct qhca_engine *e,
     unsigned n = 0;
 
     for (size_t i = 0; i < NUM_ROOMS; i++) {
-        n += vhca_rooms[i]->holdings(e, h + n);
+        n += vhca_rooms[i]->holdings ? vhca_rooms[i]->holdings(e, h + n) : 0;
     }
     return n;
 }

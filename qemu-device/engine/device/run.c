@@ -3,6 +3,7 @@
  * qhca engine: the run loop. The sources of work take turns, each with a share
  * of the budget, which bounds how long callers are kept busy.
  */
+#include "../save/save.h"
 #include "device.h"
 
 /*

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../save/save.h"
 #include "device.h"
 
 #define MAGIC       0x61636871u     /* "qhca" */

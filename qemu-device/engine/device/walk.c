@@ -3,6 +3,7 @@
  * qhca engine: the device room in a saved state, and what can only be walked
  * over when all objects are there: timers, and the line of the asynchronous EQ.
  */
+#include "../save/save.h"
 #include "device.h"
 
 /* ---- asynchronous events ---- */

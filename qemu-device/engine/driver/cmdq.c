@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca engine: the command queue: a ring of commands, a ring of completions. */
+#include "../save/save.h"
 #include "driver.h"
 
 _Static_assert(sizeof(__le64[QHCA_CNT_MAX]) <= QHCA_PAGE_SIZE,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca engine: doorbells in memory, in a saved state. */
+#include "../save/save.h"
 #include "driver.h"
 
 static const struct vhca_snap_field shadow_fields[] = {

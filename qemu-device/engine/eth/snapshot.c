@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 
+#include "../save/save.h"
 #include "eth.h"
 #include "../wire/wire.h"
 

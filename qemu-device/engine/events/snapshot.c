@@ -3,6 +3,7 @@
  * qhca engine: EQs and CQs in a saved state, and which of them wait. Timers and
  * the line of the asynchronous EQ are in device/walk.c.
  */
+#include "../save/save.h"
 #include "events.h"
 
 /* ---- EQs ---- */

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "../save/save.h"
 #include "memory.h"
 
 #define NODE_SHIFT  9

@@ -3,6 +3,7 @@
  * qhca engine: PDs, regions and windows in a saved state. Bindings come after
  * all objects; the window lists of QPs are saved with the QPs.
  */
+#include "../save/save.h"
 #include "memory.h"
 
 static const struct vhca_snap_kind pd_kind = {

@@ -3,6 +3,7 @@
  * qhca engine: the port in a saved state. The members of multicast groups are
  * in qps/snapshot.c, as they are QPs.
  */
+#include "../save/save.h"
 #include "port.h"
 #include "../wire/wire.h"
 

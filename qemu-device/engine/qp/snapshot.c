@@ -3,6 +3,7 @@
  * qhca engine: the QP room in a saved state: sets of counters. Queues and lines
  * are walked over here, too, for the QPs in qps/snapshot.c.
  */
+#include "../save/save.h"
 #include "qp.h"
 
 static const struct vhca_snap_field wq_fields[] = {

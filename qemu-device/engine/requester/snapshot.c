@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "../save/save.h"
 #include "requester.h"
 
 static const struct vhca_snap_field req_fields[] = {

@@ -3,6 +3,7 @@
  * qhca engine: the receiving half of a QP in a saved state: the message in
  * progress, requests that can be replayed, queued responses.
  */
+#include "../save/save.h"
 #include "responder.h"
 
 static const struct vhca_snap_field rsp_fields[] = {

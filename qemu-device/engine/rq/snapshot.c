@@ -3,6 +3,7 @@
  * qhca engine: XRC domains and SRQs in a saved state. The WRs of an SRQ that
  * QPs hold are counted when the QPs are loaded.
  */
+#include "../save/save.h"
 #include "rq.h"
 
 static const struct vhca_snap_kind xrcd_kind = {

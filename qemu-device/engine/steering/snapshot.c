@@ -3,6 +3,7 @@
  * qhca engine: spreads and flow rules in a saved state: as the commands that
  * made them.
  */
+#include "../save/save.h"
 #include "steering.h"
 
 VHCA_SNAP_KNOWS(struct vhca_spread, 1080);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca engine: page faults of QPs: what the driver asks for, and its answer. */
+#include "../save/save.h"
 #include "verbs.h"
 
 static uint64_t first_page(const struct vhca_miss *m)

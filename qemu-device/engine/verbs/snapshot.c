@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "../save/save.h"
 #include "verbs.h"
 
 static const struct vhca_snap_field qp_fields[] = {

@@ -8,6 +8,7 @@
 #define QHCA_TESTS_DEBUG_H
 
 #include "device/device.h"
+#include "save/save.h"
 #include "wire/aggregate.h"
 
 /* Return the pieces taken at a limited rate that are not paid for at @now. */

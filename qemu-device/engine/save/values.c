@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core.h"
+#include "save.h"
 
 /* All deadlines are nearer: the longest ACK timeout takes 2.5 hours. */
 #define FAR_NS      10000000000000ll
@@ -216,3 +216,23 @@ void vhca_snap_fifo(struct vhca_snap *s, const char *field,
         }
     }
 }
+
+/* ---- the section of core/ ---- */
+
+/*
+ * The device room saves timers and the state (device/walk.c). A state of an
+ * older device has fewer counters: new ones are always added at the end.
+ */
+static void walk_core(struct vhca_snap *s)
+{
+    s->counters = vhca_snap_u32(s, "counters", QHCA_CNT_MAX, QHCA_CNT_MAX);
+    vhca_snap_u64s(s, "counter", s->e->cnt, s->counters);
+    if (s->load) {
+        memset(s->e->cnt + s->counters, 0,
+               (QHCA_CNT_MAX - s->counters) * sizeof(*s->e->cnt));
+    }
+}
+
+const struct vhca_room vhca_save_room = {
+    .section = "core", .version = 1, .walk = walk_core,
+};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, core: saving and loading the state of the engine.
+ * qhca engine, save: saving and loading the state of the engine.
  *
  * A room walks over its state field by field, and the same walk saves and
  * loads. Objects are named by their numbers; no pointer leaves the engine.
@@ -8,14 +8,10 @@
  * could not be loaded is not saved. On load nothing is believed before it is
  * checked, and an object enters its table only when all of it is right.
  */
-#ifndef QHCA_ENGINE_SNAPSHOT_H
-#define QHCA_ENGINE_SNAPSHOT_H
+#ifndef QHCA_ENGINE_SAVE_H
+#define QHCA_ENGINE_SAVE_H
 
-#include "fifo.h"
-#include "mem.h"
-#include "table.h"
-#include "timer.h"
-#include "util.h"
+#include "../core/core.h"
 
 /*
  * struct vhca_snap - a walk
@@ -75,6 +71,9 @@ struct vhca_snap_field {
 #define VHCA_SNAP_KNOWS(type, size) \
     _Static_assert(sizeof(void *) != 8 || sizeof(type) == (size), \
                    "is the new member of " #type " to be saved?")
+
+/* The section of core/: its counters. */
+extern const struct vhca_room vhca_save_room;
 
 /* Refuse the state because of @field of the current object; say why. */
 __attribute__((format(printf, 3, 4)))
@@ -172,4 +171,4 @@ void vhca_snap_list(struct vhca_snap *s, const char *field,
 void vhca_snap_timers(struct vhca_snap *s, const struct vhca_snap_ref *refs,
                       unsigned n);
 
-#endif /* QHCA_ENGINE_SNAPSHOT_H */
+#endif /* QHCA_ENGINE_SAVE_H */

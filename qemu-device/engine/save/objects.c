@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "core.h"
+#include "save.h"
 
 /* Smallest size of a saved slot or timer, in bytes. */
 #define ENTRY_SIZE      13u
