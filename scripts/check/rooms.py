@@ -29,7 +29,8 @@ DRIVERS = {'qhca': os.path.join(TOP, 'drivers/net/ethernet/qhca'),
            'qhca_ib': os.path.join(TOP, 'drivers/infiniband/hw/qhca')}
 # From the bottom layer up; Documentation/architecture.rst says what each is for.
 ROOMS = ('.', 'wire', 'core', 'save', 'rules', 'memory', 'events', 'port', 'congestion',
-         'qp', 'rq', 'requester', 'responder', 'link', 'eth', 'steering', 'verbs', 'driver', 'device')
+         'qp', 'rq', 'requester', 'responder', 'eth', 'steering', 'link', 'verbs', 'driver',
+         'device')
 # What QEMU and the tests may include.
 PUBLIC = {'engine.h', 'trace.def'}
 # Pointers by which a room calls what it does not know: timers that are due, which only the run
@@ -39,7 +40,7 @@ DOORS = {'fn', 'walk_one', 'enlist', 'number', 'find'}
 # them when the way has become shorter.
 WALKS = {'vhca_link_turn': (324, 35)}
 STRANGERS = {('responder', 'requester'), ('eth', 'requester'), ('eth', 'responder'),
-             ('eth', 'link'), ('steering', 'link')}
+             ('link', 'eth')}
 
 
 def may_use(room, other):

@@ -71,6 +71,14 @@ bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
 bool vhca_way_from_peer(const struct qhca_engine *e, const struct vhca_qp *qp,
                         const struct roce_packet *p);
 
+/* ---- turn.c ---- */
+
+/*
+ * Give the QP that is first in line its turn, within the budget. If it could go
+ * on now, put it at the end of its page's line.
+ */
+void vhca_qp_turn(struct qhca_engine *e);
+
 /* ---- out.c ---- */
 
 /*

@@ -253,6 +253,54 @@ static void take_attrs(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
+void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp)
+{
+    vhca_timer_cancel(e, &qp->req.timer);
+    vhca_timer_cancel(e, &qp->gate.timer);
+    vhca_list_del(&qp->ready);
+    vhca_list_del(&qp->tx_wait);
+    vhca_recv_give_back(e, qp);                                 /* G-008 */
+    vhca_requester_forget(e, qp);
+    memset(&qp->req, 0, sizeof(qp->req));
+    memset(&qp->rsp, 0, sizeof(qp->rsp));
+    memset(qp->fault, 0, sizeof(qp->fault));
+    memset(&qp->gate, 0, sizeof(qp->gate));
+    qp->rated = false;
+    qp->req.timer.fn = vhca_requester_timeout;
+    qp->gate.timer.fn = vhca_qp_gate_due;
+    qp->sq.pi = qp->sq.next = qp->sq.ci = 0;
+    qp->rq.pi = qp->rq.ci = 0;
+    qp->rq.rings = false;
+    qp->sqd_notify = qp->last_wqe_owed = false;
+    qp->mtu = 0;
+    if (qp->xrcd) {
+        qp->srq = NULL;
+        qp->user.pd = NULL;
+    }
+    memset(&qp->attr, 0, sizeof(qp->attr));
+}
+
+void vhca_qp_cq_failed(struct qhca_engine *e)
+{
+    struct vhca_cq *cq = vhca_cq_failed(e);
+    const struct vhca_table *t = &e->qps->table;
+    struct vhca_qp *qp;
+
+    while ((qp = vhca_table_scan(e, t, &cq->qps_told)) != NULL) {
+        if (qp->scq != cq && qp->rcq != cq) {
+            continue;
+        }
+        if (qp->state == QHCA_QPS_ERR) {
+            /* Its flush completions are lost: say it again. */
+            vhca_event(e, &qp->async, QHCA_EVENT_QP_FATAL);
+        }
+        vhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
+    }
+    if (cq->qps_told == t->size && vhca_xrc_cq_failed(e, cq)) {
+        vhca_list_del(&cq->failed);
+    }
+}
+
 int vhca_do_modify_qp(struct qhca_engine *e, struct vhca_cmd_ctx *ctx)
 {
     struct vhca_qp *qp = vhca_qp_get(e, le32toh(ctx->cmd->modify_qp.qpn));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, qps: the life of QPs: their turns, and the commands that create,
- * modify and destroy them.
+ * qhca engine, verbs: the life of QPs: the commands that create, modify and
+ * destroy them.
  */
 #ifndef QHCA_ENGINE_VERBS_H
 #define QHCA_ENGINE_VERBS_H
@@ -10,21 +10,6 @@
 #include "../steering/steering.h"
 
 extern const struct vhca_room vhca_qps_room;
-
-/* ---- turn.c ---- */
-
-/*
- * Give the QP that is first in line its turn, within the budget. If it could go
- * on now, put it at the end of its page's line.
- */
-void vhca_qp_turn(struct qhca_engine *e);
-/*
- * Tell the owner of a failed CQ, give the QPs that use it QP_FATAL, and move
- * them to ERR (H-002, C-029), within the budget.
- */
-void vhca_qp_cq_failed(struct qhca_engine *e);
-/* Make the queues those of a new QP, empty, without CQEs. */
-void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp);
 
 /* ---- snapshot.c ---- */
 
@@ -50,6 +35,13 @@ int vhca_qp_check_create(const struct qhca_create_qp *c);
 /* Find the objects it refers to; vhca_qp_enlist() counts it as their user. */
 int vhca_qp_find_objects(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct qhca_create_qp *c);
+/*
+ * Tell the owner of a failed CQ, give the QPs that use it QP_FATAL, and move
+ * them to ERR (H-002, C-029), within the budget.
+ */
+void vhca_qp_cq_failed(struct qhca_engine *e);
+/* Make the queues those of a new QP, empty, without CQEs. */
+void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp);
 /* Whether a QP of that type can have these attributes in that state. */
 bool vhca_qp_attr_ok(const struct qhca_qp_attr *a, uint8_t type, uint8_t state);
 
