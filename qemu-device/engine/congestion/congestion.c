@@ -38,16 +38,8 @@ static void congestion_reset(struct qhca_engine *e)
     }
 }
 
-static unsigned congestion_holdings(const struct qhca_engine *e,
-                                    struct qhca_holding *h)
-{
-    (void)e;
-    (void)h;
-    return 0;
-}
-
 const struct vhca_room vhca_congestion_room = {
-    .reset = congestion_reset, .holdings = congestion_holdings,
+    .reset = congestion_reset,
 };
 
 /* ---- saved state ---- */
@@ -76,14 +68,6 @@ VHCA_SNAP_KNOWS(struct vhca_rp, 48);
 /* No packet closes a gate for longer: 70,000 bytes take as much at 1 kbit/s. */
 #define GATE_MAX_NS     (70000ull * 8 * 1000000)
 
-/* Walk over a time that has passed. */
-static uint64_t walk_past(struct vhca_snap *s, const char *field, uint64_t t)
-{
-    t = vhca_snap_time(s, field, t);
-    vhca_snap_check(s, t <= s->e->now, field);
-    return t;
-}
-
 static const struct vhca_snap_field gate_fields[] = {
     VHCA_SNAP_ANY(struct vhca_gate, rest),
     VHCA_SNAP_FLAG(struct vhca_gate, cnp_owed),
@@ -110,9 +94,9 @@ void vhca_gate_walk(struct vhca_snap *s, struct vhca_gate *g)
                          VHCA_CC_US * params[QHCA_CC_NP_MIN_TIME].max);
     vhca_snap_fields(s, rp_fields, rp);
     if (rp->rate && !s->bad) {
-        rp->timed = walk_past(s, "timed", rp->timed);
-        rp->shrunk = walk_past(s, "shrunk", rp->shrunk);
-        rp->cut = walk_past(s, "cut", rp->cut);
+        rp->timed = walk_near(s, "timed", rp->timed, 0);
+        rp->shrunk = walk_near(s, "shrunk", rp->shrunk, 0);
+        rp->cut = walk_near(s, "cut", rp->cut, 0);
     }
     vhca_snap_check(s, rp->rate || vhca_is_zero((const uint8_t *)rp,
                                                 sizeof(*rp)), "rate");

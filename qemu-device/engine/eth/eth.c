@@ -278,7 +278,8 @@ void vhca_eth_tx_wake(struct qhca_engine *e, const struct vhca_ethq *q)
  */
 bool vhca_eth_tx_ready(const struct qhca_engine *e)
 {
-    return e->eth->tx_busy && vhca_tx_open(e) && !vhca_paused(e, 0);
+    return e->eth->tx_busy && !e->port->tx_blocked && vhca_tx_free(e) &&
+           !vhca_paused(e, 0);
 }
 
 /* Return the send queue whose turn it is; one is busy. */

@@ -313,8 +313,6 @@ bool vhca_tx_long(struct qhca_engine *e, const uint8_t *frame, size_t len,
 bool vhca_tx_room(const struct qhca_engine *e, bool loop, unsigned n);
 /* Whether the pace allows a frame, and requests find room in both FIFOs. */
 bool vhca_tx_free(const struct qhca_engine *e);
-/* Whether the network takes frames, too. */
-bool vhca_tx_open(const struct qhca_engine *e);
 /* Whether the frames to the port itself are on their way for some time yet. */
 bool vhca_loop_waits(const struct qhca_engine *e);
 /* The network takes frames again: hand it those whose time has come. */

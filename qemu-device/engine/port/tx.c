@@ -90,11 +90,6 @@ bool vhca_tx_free(const struct qhca_engine *e)
            vhca_tx_room(e, true, VHCA_TX_RESERVE + 1);
 }
 
-bool vhca_tx_open(const struct qhca_engine *e)
-{
-    return !e->port->tx_blocked && vhca_tx_free(e);
-}
-
 bool vhca_loop_waits(const struct qhca_engine *e)
 {
     return vhca_fifo_used(&e->port->loop) &&

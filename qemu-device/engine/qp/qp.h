@@ -12,10 +12,9 @@
 
 #include "../rules/rules.h"
 #include "../congestion/congestion.h"
-#include "burst.h"
+#include "../memory/memory.h"
+#include "../wire/wire.h"
 #include "half.h"
-#include "kind.h"
-#include "wq.h"
 
 #define VHCA_WQ_LOG_MAX     14
 #define VHCA_MAX_MSG        (1u << 31)
@@ -28,6 +27,92 @@
 
 /* Packets that may cross to another QP at once. */
 #define VHCA_SPAN           64u
+
+/* ---- types of QPs: what they consist of; qp.c has a row for each ---- */
+
+/* Sets of types. */
+#define VHCA_TYPE(t)    (1u << QHCA_QPT_##t)
+
+enum {
+    VHCA_HAS_SQ = 0x1,          /* and PD and send CQ */
+    VHCA_HAS_RQ = 0x2,          /* and receive CQ */
+    VHCA_MAY_SRQ = 0x4,         /* instead of the receive queue */
+    VHCA_HAS_XRCD = 0x8,        /* receives by SRQs that packets name */
+    VHCA_RELIABLE = 0x10,       /* requests are acknowledged */
+    VHCA_DATAGRAM = 0x20,       /* WQEs name peer and address */
+    VHCA_RAW = 0x40,            /* WQEs are Ethernet frames */
+};
+
+/*
+ * struct vhca_qp_kind - what a type of QPs consists of
+ * @parts: set of the above; empty: no such type
+ * @service: SVC_*, part of all its opcodes; 0xff: has no packets
+ */
+struct vhca_qp_kind {
+    uint8_t parts, service;
+};
+
+#define VHCA_NUM_QP_TYPES   (QHCA_QPT_XRC_TGT + 1)
+extern const struct vhca_qp_kind vhca_qp_kinds[VHCA_NUM_QP_TYPES];
+
+/* ---- rings of WQEs ---- */
+
+/* struct vhca_wq - a send or receive queue in guest memory */
+struct vhca_wq {
+    struct vhca_mem mem;
+    bool present;
+    bool dbrec;                 /* receive queue: has a doorbell record */
+    bool rings;                 /* its record asks for doorbells */
+    uint8_t log_size, log_stride;
+    uint32_t max_sge;
+    uint32_t pi;                /* from doorbell or doorbell record */
+    uint32_t next;              /* send queue: next WQE to start */
+    uint32_t ci;                /* oldest WQE not complete */
+};
+
+static inline uint32_t vhca_wq_size(const struct vhca_wq *wq)
+{
+    return wq->present ? 1u << wq->log_size : 0;
+}
+
+static inline uint64_t vhca_wq_ring_bytes(const struct vhca_wq *wq)
+{
+    return 1ull << (wq->log_size + wq->log_stride);
+}
+
+/* Return the bytes of the ring and of the doorbell record behind it. */
+static inline uint64_t vhca_wq_bytes(const struct vhca_wq *wq)
+{
+    return vhca_wq_ring_bytes(wq) +
+           (wq->dbrec ? sizeof(struct qhca_rq_dbrec) : 0);
+}
+
+static inline uint64_t vhca_wq_offset(const struct vhca_wq *wq, uint32_t index)
+{
+    return (uint64_t)(index & (vhca_wq_size(wq) - 1)) << wq->log_stride;
+}
+
+/*
+ * Whether the producer index only moves forward, and not past the free entries;
+ * @held entries before ci are not free.
+ */
+static inline bool vhca_wq_index_ok(const struct vhca_wq *wq, uint32_t pi,
+                                    uint32_t held)
+{
+    uint32_t used = wq->pi - wq->ci + held;
+
+    return wq->present && pi - wq->pi <= vhca_wq_size(wq) - used;
+}
+
+/* The result of reading a WQE. */
+enum vhca_wqe_result {
+    VHCA_WQE_OK = 0,
+    VHCA_WQE_BAD,               /* breaks a rule: LOC_QP_OP_ERR */
+    VHCA_WQE_UNREADABLE,        /* the ring cannot be read: QP_FATAL */
+    VHCA_WQE_NONE,              /* receive: none has been posted */
+};
+
+/* ---- QPs ---- */
 
 /*
  * struct vhca_page_fault - the last page fault of a kind
@@ -233,6 +318,42 @@ static inline bool vhca_flush_kind_ok(uint8_t type, uint8_t level)
     return type && !(type & ~(QHCA_FLUSH_GLOBAL | QHCA_FLUSH_PERSISTENT)) &&
            level <= QHCA_FLUSH_MR;
 }
+
+/* ---- burst.c: packets that a half of a QP hands out to be sent ---- */
+
+/*
+ * struct vhca_burst - the next packet that a QP sends, or several of a message
+ * @p: the packet; the link has filled in where it goes
+ * @crosses: it goes to another QP of this port, and its payload stays where it
+ *          is, so it can stand for many packets
+ * @unsent: its WR goes on, but nothing is sent (B-030)
+ * @fatal: the QP goes to ERR when it has been sent, with @event, or 0
+ * @view: the payload, if it goes across
+ * @frame: else: room for the headers, and the payload
+ */
+struct vhca_burst {
+    struct roce_packet p;
+    bool crosses, unsent, fatal;
+    uint8_t event;
+    struct vhca_view view;
+    uint8_t frame[ROCE_MAX_FRAME];
+};
+
+/* Return where in the frame a payload of @len bytes goes; opcode is set. */
+uint8_t *vhca_burst_payload(struct vhca_burst *burst, size_t len);
+/*
+ * Use the view as payload, of a message that has @left bytes more: as many
+ * packets as it fills. Returns false if it does not fill one.
+ */
+bool vhca_burst_in_place(struct vhca_burst *burst, uint32_t mtu, uint64_t left);
+/*
+ * Scatter the payload of @p over @segs, from byte @off on. A failure is not
+ * counted if @p stands for several packets.
+ */
+enum vhca_mem_result vhca_scatter(struct qhca_engine *e, uint32_t qpn,
+                                  const struct vhca_key_user *user,
+                                  const struct vhca_seg *segs, unsigned n,
+                                  uint64_t off, const struct roce_packet *p);
 
 /* ---- counters.c: for the device, and for sets of QPs ---- */
 

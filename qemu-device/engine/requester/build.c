@@ -37,11 +37,12 @@ static enum vhca_mem_result build_data(struct qhca_engine *e,
     bool copy, last;
 
     /* The 8 bytes of an ATOMIC WRITE must be in one piece. */
-    if (burst->crosses && !vhca_swr_is(wr, VHCA_WR_8_BYTES)) {
+    if (burst->crosses && !vhca_swr_is(wr, VHCA_WR_8_BYTES) &&
+        !(wr->flags & QHCA_WQE_INLINE)) {
         max = burst_max(r, wr, n, max);
-        vhca_swr_view(e, qp, wr, off,
-                      (size_t)MIN_OF(left, (uint64_t)max * qp->mtu),
-                      &burst->view);
+        vhca_segs_view(e, &qp->user, wr->seg, wr->num_seg, off,
+                       (size_t)MIN_OF(left, (uint64_t)max * qp->mtu),
+                       &burst->view);
     }
     copy = !vhca_burst_in_place(burst, qp->mtu, left);
     last = n + p->num_psn == wr->num_psn;

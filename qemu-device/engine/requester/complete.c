@@ -71,16 +71,22 @@ void vhca_sq_complete(struct qhca_engine *e, struct vhca_qp *qp)
 void vhca_sq_fail(struct qhca_engine *e, struct vhca_qp *qp,
                   enum qhca_cqe_status status)
 {
+    struct vhca_requester *r = &qp->req;
+
     push_send_cqe(e, qp, vhca_swr_at(qp, qp->sq.ci), status);
     if (vhca_qp_is(qp, VHCA_RELIABLE)) {
         vhca_qp_error(e, qp, 0);
-    } else {
-        vhca_trace_qp_state(e, qp->qpn, qp->state, QHCA_QPS_SQE);
-        qp->state = QHCA_QPS_SQE;
-        qp->sqd_notify = false;
-        vhca_requester_abandon(qp);
-        vhca_qp_schedule(e, qp);
+        return;
     }
+    vhca_trace_qp_state(e, qp->qpn, qp->state, QHCA_QPS_SQE);
+    qp->state = QHCA_QPS_SQE;
+    qp->sqd_notify = false;
+    /* Give up what was started; PSNs continue behind the last that was sent. */
+    r->next_psn = r->max_psn = r->una_psn = r->snd_psn;
+    r->read_psns = 0;
+    r->snd_wqe = qp->sq.ci;
+    r->stopped = false;
+    vhca_qp_schedule(e, qp);
 }
 
 void vhca_sq_fail_oldest(struct qhca_engine *e, struct vhca_qp *qp)

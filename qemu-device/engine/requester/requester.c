@@ -129,16 +129,6 @@ void vhca_requester_hold(struct vhca_qp *qp)
     }
 }
 
-void vhca_requester_abandon(struct vhca_qp *qp)
-{
-    struct vhca_requester *r = &qp->req;
-
-    r->next_psn = r->max_psn = r->una_psn = r->snd_psn;
-    r->read_psns = 0;
-    r->snd_wqe = qp->sq.ci;
-    r->stopped = false;
-}
-
 /* ---- what may be sent now ---- */
 
 /* Whether a WR waits for a fence or for a READ resource (B-051, D-067). */
@@ -228,6 +218,48 @@ void vhca_requester_sent(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
+/* ---- WRs without packets: registration, windows, invalidation ---- */
+
+static enum qhca_cqe_status memop_execute(struct qhca_engine *e,
+                                          struct vhca_qp *qp,
+                                          const struct vhca_swr *wr)
+{
+    switch (wr->opcode) {
+    case QHCA_WR_REG_MR:
+        return vhca_mr_fast_reg(e, &qp->user, &wr->memop);
+    case QHCA_WR_BIND_MW:
+        return vhca_mw_bind(e, &qp->user, &wr->memop);
+    default:
+        return vhca_mr_invalidate(e, &qp->user, wr->memop.key, false) ?
+               QHCA_WC_SUCCESS : QHCA_WC_MW_BIND_ERR;
+    }
+}
+
+/*
+ * Execute the WR at the cursor, and advance the cursor. It owns no PSN: when
+ * the cursor passes it again, after a retry, it is stepped over.
+ */
+static void memop_step(struct qhca_engine *e, struct vhca_qp *qp)
+{
+    struct vhca_requester *r = &qp->req;
+    struct vhca_swr *wr = vhca_swr_at(qp, r->snd_wqe);
+
+    vhca_spend(e, 1);
+    if (!wr->executed) {
+        enum qhca_cqe_status status = memop_execute(e, qp, wr);
+
+        if (status != QHCA_WC_SUCCESS) {
+            vhca_sq_fail_wr(e, qp, wr, status);
+            return;
+        }
+        wr->executed = true;
+    }
+    r->snd_wqe++;
+    if (wr == vhca_swr_at(qp, qp->sq.ci)) {
+        vhca_sq_complete(e, qp);
+    }
+}
+
 bool vhca_requester_poll(struct qhca_engine *e, struct vhca_qp *qp)
 {
     struct vhca_requester *r = &qp->req;
@@ -236,7 +268,7 @@ bool vhca_requester_poll(struct qhca_engine *e, struct vhca_qp *qp)
         if (r->snd_wqe == qp->sq.next) {
             start_wqe(e, qp);   /* the WQE may be bad, or have to wait */
         } else if (vhca_swr_is(vhca_swr_at(qp, r->snd_wqe), VHCA_WR_MEMOP)) {
-            vhca_memop_step(e, qp);
+            memop_step(e, qp);
         } else {
             return true;
         }

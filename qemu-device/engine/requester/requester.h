@@ -125,10 +125,6 @@ enum vhca_wqe_result vhca_wqe_fetch_send(struct qhca_engine *e,
 enum vhca_mem_result vhca_swr_gather(struct qhca_engine *e, struct vhca_qp *qp,
                                      const struct vhca_swr *wr, uint64_t off,
                                      uint8_t *dst, size_t len);
-/* Append to @view as many of these bytes as can be read in place. */
-void vhca_swr_view(struct qhca_engine *e, struct vhca_qp *qp,
-                   const struct vhca_swr *wr, uint64_t off, size_t len,
-                   struct vhca_view *view);
 
 /* ---- build.c ---- */
 
@@ -186,11 +182,6 @@ void vhca_requester_forget(struct qhca_engine *e, struct vhca_qp *qp);
 bool vhca_requester_ready(struct vhca_qp *qp);
 /* For SQD: put a WR back that has been read but of which nothing was sent. */
 void vhca_requester_hold(struct vhca_qp *qp);
-/*
- * Give up sending what was started; PSNs continue behind the last that was
- * sent.
- */
-void vhca_requester_abandon(struct vhca_qp *qp);
 
 /* ---- retry.c ---- */
 
@@ -210,11 +201,6 @@ void vhca_requester_resume(struct qhca_engine *e, struct vhca_qp *qp,
                            bool deny);
 /* The function of req.timer. */
 void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t);
-
-/* ---- memop.c ---- */
-
-/* Execute the WR without packets at the cursor, and advance the cursor. */
-void vhca_memop_step(struct qhca_engine *e, struct vhca_qp *qp);
 
 /* ---- snapshot.c ---- */
 

@@ -221,7 +221,7 @@ static bool cursor_ok(struct vhca_qp *qp)
 
 /*
  * Whether the cursor, while nothing is sent, is where a reset or
- * vhca_requester_abandon() has left it, in front of the WRs to be flushed.
+ * vhca_sq_fail() has left it, in front of the WRs to be flushed.
  */
 static bool cursor_rests(const struct vhca_qp *qp)
 {

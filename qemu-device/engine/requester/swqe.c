@@ -227,12 +227,3 @@ enum vhca_mem_result vhca_swr_gather(struct qhca_engine *e, struct vhca_qp *qp,
     }
     return vhca_segs_read(e, &qp->user, wr->seg, wr->num_seg, off, dst, len);
 }
-
-void vhca_swr_view(struct qhca_engine *e, struct vhca_qp *qp,
-                   const struct vhca_swr *wr, uint64_t off, size_t len,
-                   struct vhca_view *view)
-{
-    if (!(wr->flags & QHCA_WQE_INLINE)) {
-        vhca_segs_view(e, &qp->user, wr->seg, wr->num_seg, off, len, view);
-    }
-}
