@@ -55,12 +55,9 @@ void vhca_congestion_walk(struct vhca_snap *s)
 }
 
 static const struct vhca_snap_field rp_fields[] = {
-    VHCA_SNAP_MAX(struct vhca_rp, rate, VHCA_KBIT_MAX),
-    VHCA_SNAP_MAX(struct vhca_rp, target, VHCA_KBIT_MAX),
-    VHCA_SNAP_MAX(struct vhca_rp, alpha, VHCA_ALPHA_ONE),
-    VHCA_SNAP_ANY(struct vhca_rp, times),
-    VHCA_SNAP_ANY(struct vhca_rp, laps),
-    VHCA_SNAP_ANY(struct vhca_rp, bytes),
+    VHCA_SNAP_MAX(struct vhca_rp, VHCA_KBIT_MAX, rate, target),
+    VHCA_SNAP_MAX(struct vhca_rp, VHCA_ALPHA_ONE, alpha),
+    VHCA_SNAP_ANY(struct vhca_rp, times, laps, bytes),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_rp, 48);

@@ -27,16 +27,6 @@ struct house {
 
 /* ---- fault rules: what they do later, from the timer ---- */
 
-static void send_held(struct qhca_engine *e)
-{
-    struct vhca_rule_held *h;
-
-    while (vhca_may_go_on(e) && (h = vhca_rule_due(e)) != NULL &&
-           (h->point == VHCA_RULE_TX || !vhca_delivering(e))) {
-        (h->point == VHCA_RULE_TX ? vhca_rule_send : vhca_rule_take)(e, h);
-    }
-}
-
 static void move_link(struct qhca_engine *e, bool down)
 {
     struct vhca_rules *f = e->rules;
@@ -53,13 +43,17 @@ static void move_link(struct qhca_engine *e, bool down)
 static void fault_due(struct qhca_engine *e, struct vhca_timer *t)
 {
     struct vhca_rules *f = e->rules;
+    struct vhca_rule_held *h;
     unsigned wanted;
 
     (void)t;
     vhca_rules_tick(e);
     wanted = f->wanted;
     f->wanted = 0;
-    send_held(e);
+    while (vhca_may_go_on(e) && (h = vhca_rule_due(e)) != NULL &&
+           (h->point == VHCA_RULE_TX || !vhca_delivering(e))) {
+        (h->point == VHCA_RULE_TX ? vhca_rule_send : vhca_rule_take)(e, h);
+    }
     move_link(e, wanted & 1u << VHCA_RULE_LINK_DOWN);
     vhca_pause(e, f->pause_classes, f->pause_ns);
     f->pause_classes = 0;

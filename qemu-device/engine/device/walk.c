@@ -125,8 +125,7 @@ static void walk_events(struct vhca_snap *s)
 
 static const struct vhca_snap_field device_fields[] = {
     VHCA_SNAP_ANY(struct vhca_device, clock_hi),
-    VHCA_SNAP_FLAG(struct vhca_device, timers_due),
-    VHCA_SNAP_FLAG(struct vhca_device, link_wanted),
+    VHCA_SNAP_FLAG(struct vhca_device, timers_due, link_wanted),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_device, 12);

@@ -292,12 +292,7 @@ bool vhca_cmdq_start(struct qhca_engine *e)
 }
 
 static const struct vhca_snap_field cmdq_fields[] = {
-    VHCA_SNAP_ANY(struct vhca_cmdq, sq),
-    VHCA_SNAP_ANY(struct vhca_cmdq, cq),
-    VHCA_SNAP_ANY(struct vhca_cmdq, log_size),
-    VHCA_SNAP_ANY(struct vhca_cmdq, pi),
-    VHCA_SNAP_ANY(struct vhca_cmdq, ci),
-    VHCA_SNAP_ANY(struct vhca_cmdq, cq_pi),
+    VHCA_SNAP_ANY(struct vhca_cmdq, sq, cq, log_size, pi, ci, cq_pi),
     VHCA_SNAP_FLAG(struct vhca_cmdq, active),
     { 0 }
 };

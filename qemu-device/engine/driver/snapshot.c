@@ -4,10 +4,8 @@
 #include "driver.h"
 
 static const struct vhca_snap_field shadow_fields[] = {
-    VHCA_SNAP_FLAG(struct vhca_shadow, asks),
-    VHCA_SNAP_FLAG(struct vhca_shadow, asked),
-    VHCA_SNAP_ANY(struct vhca_shadow, left),
-    VHCA_SNAP_ANY(struct vhca_shadow, owed),
+    VHCA_SNAP_FLAG(struct vhca_shadow, asks, asked),
+    VHCA_SNAP_ANY(struct vhca_shadow, left, owed),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_shadow, 88);

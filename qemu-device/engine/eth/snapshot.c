@@ -10,10 +10,9 @@
 #include "../wire/wire.h"
 
 static const struct vhca_snap_field ethq_fields[] = {
-    VHCA_SNAP_MAX(struct vhca_ethq, log_size, VHCA_ETHQ_LOG_MAX),
-    VHCA_SNAP_ANY(struct vhca_ethq, pi),
-    VHCA_SNAP_ANY(struct vhca_ethq, ci),
-    VHCA_SNAP_MAX(struct vhca_ethq, frags, QHCA_ETH_MAX_FRAGS),
+    VHCA_SNAP_MAX(struct vhca_ethq, VHCA_ETHQ_LOG_MAX, log_size),
+    VHCA_SNAP_ANY(struct vhca_ethq, pi, ci),
+    VHCA_SNAP_MAX(struct vhca_ethq, QHCA_ETH_MAX_FRAGS, frags),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_ethq, 48);
@@ -59,14 +58,10 @@ static void walk_queue(struct vhca_snap *s, struct vhca_ethq *q)
 }
 
 static const struct vhca_snap_field gather_fields[] = {
-    VHCA_SNAP_MAX(struct vhca_eth_gather, status, QHCA_WC_GENERAL_ERR),
-    VHCA_SNAP_ANY(struct vhca_eth_gather, flags),
-    VHCA_SNAP_ANY(struct vhca_eth_gather, vlan_tci),
-    VHCA_SNAP_ANY(struct vhca_eth_gather, csum_start),
-    VHCA_SNAP_ANY(struct vhca_eth_gather, csum_offset),
-    VHCA_SNAP_ANY(struct vhca_eth_gather, mss),
-    VHCA_SNAP_ANY(struct vhca_eth_gather, frags),
-    VHCA_SNAP_MAX(struct vhca_eth_gather, len, VHCA_MAX_TSO),
+    VHCA_SNAP_MAX(struct vhca_eth_gather, QHCA_WC_GENERAL_ERR, status),
+    VHCA_SNAP_ANY(struct vhca_eth_gather, flags, vlan_tci, csum_start,
+                  csum_offset, mss, frags),
+    VHCA_SNAP_MAX(struct vhca_eth_gather, VHCA_MAX_TSO, len),
     VHCA_SNAP_ANY(struct vhca_eth_gather, wr_id),
     { 0 }
 };
@@ -74,15 +69,9 @@ VHCA_SNAP_KNOWS(struct vhca_eth_gather, 65928);
 
 static const struct vhca_snap_field tso_fields[] = {
     VHCA_SNAP_FLAG(struct vhca_tso, ipv4),
-    VHCA_SNAP_ANY(struct vhca_tso, l3),
-    VHCA_SNAP_ANY(struct vhca_tso, l4),
-    VHCA_SNAP_MAX(struct vhca_tso, hdr_len, VHCA_TSO_HDR + VHCA_VLAN_ROOM),
-    VHCA_SNAP_ANY(struct vhca_tso, mss),
-    VHCA_SNAP_ANY(struct vhca_tso, pieces),
-    VHCA_SNAP_ANY(struct vhca_tso, payload),
-    VHCA_SNAP_ANY(struct vhca_tso, len),
-    VHCA_SNAP_ANY(struct vhca_tso, done),
-    VHCA_SNAP_ANY(struct vhca_tso, wire_len),
+    VHCA_SNAP_ANY(struct vhca_tso, l3, l4),
+    VHCA_SNAP_MAX(struct vhca_tso, VHCA_TSO_HDR + VHCA_VLAN_ROOM, hdr_len),
+    VHCA_SNAP_ANY(struct vhca_tso, mss, pieces, payload, len, done, wire_len),
     VHCA_SNAP_RAW(struct vhca_tso, hdr),
     { 0 }
 };

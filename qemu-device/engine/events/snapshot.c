@@ -9,12 +9,10 @@
 /* ---- EQs ---- */
 
 static const struct vhca_snap_field eq_fields[] = {
-    VHCA_SNAP_FLAG(struct vhca_eq, async),
-    VHCA_SNAP_FLAG(struct vhca_eq, armed),
+    VHCA_SNAP_FLAG(struct vhca_eq, async, armed),
     VHCA_SNAP_ANY(struct vhca_eq, vector),
-    VHCA_SNAP_MAX(struct vhca_eq, log_size, VHCA_EQ_LOG_MAX),
-    VHCA_SNAP_ANY(struct vhca_eq, pi),
-    VHCA_SNAP_ANY(struct vhca_eq, ci),
+    VHCA_SNAP_MAX(struct vhca_eq, VHCA_EQ_LOG_MAX, log_size),
+    VHCA_SNAP_ANY(struct vhca_eq, pi, ci),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_eq, 80);
@@ -68,20 +66,15 @@ static void walk_eqs(struct vhca_snap *s)
 
 static const struct vhca_snap_field cq_fields[] = {
     VHCA_SNAP_ANY(struct vhca_cq, uar),
-    VHCA_SNAP_MAX(struct vhca_cq, log_size, VHCA_CQ_LOG_MAX),
-    VHCA_SNAP_MAX(struct vhca_cq, state, QHCA_CQ_ERROR),
-    VHCA_SNAP_MAX(struct vhca_cq, arm, QHCA_CQ_ARM_NEXT),
-    VHCA_SNAP_ANY(struct vhca_cq, pi),
-    VHCA_SNAP_ANY(struct vhca_cq, ci),
-    VHCA_SNAP_ANY(struct vhca_cq, arm_sn),
-    VHCA_SNAP_ANY(struct vhca_cq, event_sn),
+    VHCA_SNAP_MAX(struct vhca_cq, VHCA_CQ_LOG_MAX, log_size),
+    VHCA_SNAP_MAX(struct vhca_cq, QHCA_CQ_ERROR, state),
+    VHCA_SNAP_MAX(struct vhca_cq, QHCA_CQ_ARM_NEXT, arm),
+    VHCA_SNAP_ANY(struct vhca_cq, pi, ci, arm_sn, event_sn),
     VHCA_SNAP_FLAG(struct vhca_cq, ever_armed),
-    VHCA_SNAP_ANY(struct vhca_cq, count),
-    VHCA_SNAP_ANY(struct vhca_cq, period),
-    VHCA_SNAP_MAX(struct vhca_cq, held, VHCA_MAX_CQ_COUNT),
+    VHCA_SNAP_ANY(struct vhca_cq, count, period),
+    VHCA_SNAP_MAX(struct vhca_cq, VHCA_MAX_CQ_COUNT, held),
     VHCA_SNAP_FLAG(struct vhca_cq, owner_told),
-    VHCA_SNAP_ANY(struct vhca_cq, qps_told),
-    VHCA_SNAP_ANY(struct vhca_cq, srqs_told),
+    VHCA_SNAP_ANY(struct vhca_cq, qps_told, srqs_told),
     VHCA_SNAP_FLAG(struct vhca_cq, dbrec),
     { 0 }
 };

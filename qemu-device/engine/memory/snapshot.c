@@ -11,13 +11,10 @@ static const struct vhca_snap_kind pd_kind = {
 };
 
 static const struct vhca_snap_field mr_fields[] = {
-    VHCA_SNAP_ANY(struct vhca_mr, key),
-    VHCA_SNAP_ANY(struct vhca_mr, access),
-    VHCA_SNAP_MAX(struct vhca_mr, type, QHCA_MR_ODP),
-    VHCA_SNAP_MAX(struct vhca_mr, window, QHCA_MW_2B),
-    VHCA_SNAP_ANY(struct vhca_mr, iova),
-    VHCA_SNAP_ANY(struct vhca_mr, length),
-    VHCA_SNAP_ANY(struct vhca_mr, offset),
+    VHCA_SNAP_ANY(struct vhca_mr, key, access),
+    VHCA_SNAP_MAX(struct vhca_mr, QHCA_MR_ODP, type),
+    VHCA_SNAP_MAX(struct vhca_mr, QHCA_MW_2B, window),
+    VHCA_SNAP_ANY(struct vhca_mr, iova, length, offset),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_mr, 112);

@@ -18,11 +18,10 @@ VHCA_SNAP_KNOWS(struct vhca_gid, 26);
 static const struct vhca_snap_field port_fields[] = {
     VHCA_SNAP_RAW(struct vhca_port, mac),
     VHCA_SNAP_ANY(struct vhca_port, flags),
-    VHCA_SNAP_MAX(struct vhca_port, mtu, QHCA_ETH_MTU_MAX),
+    VHCA_SNAP_MAX(struct vhca_port, QHCA_ETH_MTU_MAX, mtu),
     VHCA_SNAP_FLAG(struct vhca_port, link),
-    VHCA_SNAP_MAX(struct vhca_port, num_mcast, VHCA_MAX_MCAST),
-    VHCA_SNAP_MAX(struct vhca_port, bad_pkey, 0xffff),
-    VHCA_SNAP_MAX(struct vhca_port, qkey_viol, 0xffff),
+    VHCA_SNAP_MAX(struct vhca_port, VHCA_MAX_MCAST, num_mcast),
+    VHCA_SNAP_MAX(struct vhca_port, 0xffff, bad_pkey, qkey_viol),
     VHCA_SNAP_FLAG(struct vhca_port, tx_blocked),
     { 0 }
 };
@@ -30,7 +29,7 @@ VHCA_SNAP_KNOWS(struct vhca_port, 24472);
 
 static const struct vhca_snap_field delivery_fields[] = {
     VHCA_SNAP_FLAG(struct vhca_delivery, csum_ok),
-    VHCA_SNAP_MAX(struct vhca_delivery, len, VHCA_MAX_FRAME),
+    VHCA_SNAP_MAX(struct vhca_delivery, VHCA_MAX_FRAME, len),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_delivery, 10080);

@@ -7,14 +7,10 @@
 #include "qp.h"
 
 static const struct vhca_snap_field wq_fields[] = {
-    VHCA_SNAP_MAX(struct vhca_wq, log_size, VHCA_WQ_LOG_MAX),
-    VHCA_SNAP_MAX(struct vhca_wq, log_stride, 31),
-    VHCA_SNAP_ANY(struct vhca_wq, max_sge),
-    VHCA_SNAP_ANY(struct vhca_wq, pi),
-    VHCA_SNAP_ANY(struct vhca_wq, next),
-    VHCA_SNAP_ANY(struct vhca_wq, ci),
-    VHCA_SNAP_FLAG(struct vhca_wq, dbrec),
-    VHCA_SNAP_FLAG(struct vhca_wq, rings),
+    VHCA_SNAP_MAX(struct vhca_wq, VHCA_WQ_LOG_MAX, log_size),
+    VHCA_SNAP_MAX(struct vhca_wq, 31, log_stride),
+    VHCA_SNAP_ANY(struct vhca_wq, max_sge, pi, next, ci),
+    VHCA_SNAP_FLAG(struct vhca_wq, dbrec, rings),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_wq, 48);
@@ -34,9 +30,7 @@ void vhca_wq_walk(struct vhca_snap *s, const char *name, struct vhca_wq *wq)
 }
 
 static const struct vhca_snap_field seg_fields[] = {
-    VHCA_SNAP_ANY(struct vhca_seg, addr),
-    VHCA_SNAP_ANY(struct vhca_seg, length),
-    VHCA_SNAP_ANY(struct vhca_seg, lkey),
+    VHCA_SNAP_ANY(struct vhca_seg, addr, length, lkey),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_seg, 16);

@@ -7,60 +7,45 @@
 #include "responder.h"
 
 static const struct vhca_snap_field rsp_fields[] = {
-    VHCA_SNAP_MAX(struct vhca_responder, epsn, PSN_MASK),
-    VHCA_SNAP_MAX(struct vhca_responder, msn, PSN_MASK),
-    VHCA_SNAP_MAX(struct vhca_responder, op, OP_CNP),
-    VHCA_SNAP_FLAG(struct vhca_responder, nak_sent),
-    VHCA_SNAP_FLAG(struct vhca_responder, failing),
+    VHCA_SNAP_MAX(struct vhca_responder, PSN_MASK, epsn, msn),
+    VHCA_SNAP_MAX(struct vhca_responder, OP_CNP, op),
+    VHCA_SNAP_FLAG(struct vhca_responder, nak_sent, failing),
     VHCA_SNAP_ANY(struct vhca_responder, fail_event),
     VHCA_SNAP_FLAG(struct vhca_responder, comm_est),
-    VHCA_SNAP_MAX(struct vhca_responder, offset, VHCA_MAX_MSG),
-    VHCA_SNAP_ANY(struct vhca_responder, va),
-    VHCA_SNAP_ANY(struct vhca_responder, rkey),
-    VHCA_SNAP_ANY(struct vhca_responder, dma_len),
-    VHCA_SNAP_MAX(struct vhca_responder, res_last, VHCA_MAX_RD_ATOMIC - 1),
-    VHCA_SNAP_MAX(struct vhca_responder, rd_pending, VHCA_MAX_RD_ATOMIC),
-    VHCA_SNAP_FLAG(struct vhca_responder, page_wait),
-    VHCA_SNAP_FLAG(struct vhca_responder, page_denied),
+    VHCA_SNAP_MAX(struct vhca_responder, VHCA_MAX_MSG, offset),
+    VHCA_SNAP_ANY(struct vhca_responder, va, rkey, dma_len),
+    VHCA_SNAP_MAX(struct vhca_responder, VHCA_MAX_RD_ATOMIC - 1, res_last),
+    VHCA_SNAP_MAX(struct vhca_responder, VHCA_MAX_RD_ATOMIC, rd_pending),
+    VHCA_SNAP_FLAG(struct vhca_responder, page_wait, page_denied),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_responder, 4456);
 
 static const struct vhca_snap_field rwr_fields[] = {
-    VHCA_SNAP_MAX(struct vhca_rwr, bad, 0),     /* a bad one is never kept */
-    VHCA_SNAP_ANY(struct vhca_rwr, index),
-    VHCA_SNAP_ANY(struct vhca_rwr, wr_id),
-    VHCA_SNAP_ANY(struct vhca_rwr, length),
-    VHCA_SNAP_MAX(struct vhca_rwr, num_seg, QHCA_MAX_RECV_SGE),
+    VHCA_SNAP_MAX(struct vhca_rwr, 0, bad),     /* a bad one is never kept */
+    VHCA_SNAP_ANY(struct vhca_rwr, index, wr_id, length),
+    VHCA_SNAP_MAX(struct vhca_rwr, QHCA_MAX_RECV_SGE, num_seg),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_rwr, 552);
 
 static const struct vhca_snap_field res_fields[] = {
-    VHCA_SNAP_MAX(struct vhca_rd_resource, op, OP_CNP),
-    VHCA_SNAP_MAX(struct vhca_rd_resource, psn, PSN_MASK),
-    VHCA_SNAP_ANY(struct vhca_rd_resource, num_psn),
-    VHCA_SNAP_ANY(struct vhca_rd_resource, va),
-    VHCA_SNAP_ANY(struct vhca_rd_resource, rkey),
-    VHCA_SNAP_ANY(struct vhca_rd_resource, srqn),
-    VHCA_SNAP_MAX(struct vhca_rd_resource, length, VHCA_MAX_MSG),
+    VHCA_SNAP_MAX(struct vhca_rd_resource, OP_CNP, op),
+    VHCA_SNAP_MAX(struct vhca_rd_resource, PSN_MASK, psn),
+    VHCA_SNAP_ANY(struct vhca_rd_resource, num_psn, va, rkey, srqn),
+    VHCA_SNAP_MAX(struct vhca_rd_resource, VHCA_MAX_MSG, length),
     VHCA_SNAP_ANY(struct vhca_rd_resource, orig),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_rd_resource, 48);
 
 static const struct vhca_snap_field response_fields[] = {
-    VHCA_SNAP_MAX(struct vhca_response, kind, VHCA_RESP_ATOMIC),
+    VHCA_SNAP_MAX(struct vhca_response, VHCA_RESP_ATOMIC, kind),
     VHCA_SNAP_ANY(struct vhca_response, syndrome),
     VHCA_SNAP_FLAG(struct vhca_response, replay),
-    VHCA_SNAP_MAX(struct vhca_response, psn, PSN_MASK),
-    VHCA_SNAP_MAX(struct vhca_response, msn, PSN_MASK),
-    VHCA_SNAP_ANY(struct vhca_response, va),
-    VHCA_SNAP_ANY(struct vhca_response, orig),
-    VHCA_SNAP_ANY(struct vhca_response, rkey),
-    VHCA_SNAP_ANY(struct vhca_response, srqn),
-    VHCA_SNAP_MAX(struct vhca_response, length, VHCA_MAX_MSG),
-    VHCA_SNAP_MAX(struct vhca_response, done, VHCA_MAX_MSG),
+    VHCA_SNAP_MAX(struct vhca_response, PSN_MASK, psn, msn),
+    VHCA_SNAP_ANY(struct vhca_response, va, orig, rkey, srqn),
+    VHCA_SNAP_MAX(struct vhca_response, VHCA_MAX_MSG, length, done),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_response, 48);

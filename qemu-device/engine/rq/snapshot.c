@@ -12,11 +12,9 @@ static const struct vhca_snap_kind xrcd_kind = {
 
 static const struct vhca_snap_field srq_fields[] = {
     VHCA_SNAP_ANY(struct vhca_srq, uar),
-    VHCA_SNAP_FLAG(struct vhca_srq, user.reserved),
-    VHCA_SNAP_FLAG(struct vhca_srq, moving),
+    VHCA_SNAP_FLAG(struct vhca_srq, user.reserved, moving),
     VHCA_SNAP_ANY(struct vhca_srq, limit),
-    VHCA_SNAP_FLAG(struct vhca_srq, failed),
-    VHCA_SNAP_FLAG(struct vhca_srq, gone),
+    VHCA_SNAP_FLAG(struct vhca_srq, failed, gone),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_srq, 176);

@@ -54,10 +54,30 @@ struct vhca_snap_field {
 #define VHCA_SNAP_SINCE(v, type, member, limit) \
     { #member, offsetof(type, member), sizeof_field(type, member), 1, \
       limit, v }
-#define VHCA_SNAP_MAX(type, member, limit) \
-    VHCA_SNAP_SINCE(0, type, member, limit)
-#define VHCA_SNAP_ANY(type, member)     VHCA_SNAP_MAX(type, member, UINT64_MAX)
-#define VHCA_SNAP_FLAG(type, member)    VHCA_SNAP_MAX(type, member, 1)
+/* Rows for up to nine members: at most @limit, of any value, or flags. */
+#define VHCA_SNAP_MAX(type, limit, ...) \
+    VHCA_SNAP_PICK(__VA_ARGS__, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0) \
+    (type, limit, __VA_ARGS__)
+#define VHCA_SNAP_ANY(type, ...)    VHCA_SNAP_MAX(type, UINT64_MAX, __VA_ARGS__)
+#define VHCA_SNAP_FLAG(type, ...)   VHCA_SNAP_MAX(type, 1, __VA_ARGS__)
+#define VHCA_SNAP_PICK(a, b, c, d, e, f, g, h, i, n, ...)   VHCA_SNAP_##n
+#define VHCA_SNAP_1(t, max, m)      VHCA_SNAP_SINCE(0, t, m, max)
+#define VHCA_SNAP_2(t, max, m, ...) \
+    VHCA_SNAP_1(t, max, m), VHCA_SNAP_1(t, max, __VA_ARGS__)
+#define VHCA_SNAP_3(t, max, m, ...) \
+    VHCA_SNAP_1(t, max, m), VHCA_SNAP_2(t, max, __VA_ARGS__)
+#define VHCA_SNAP_4(t, max, m, ...) \
+    VHCA_SNAP_1(t, max, m), VHCA_SNAP_3(t, max, __VA_ARGS__)
+#define VHCA_SNAP_5(t, max, m, ...) \
+    VHCA_SNAP_1(t, max, m), VHCA_SNAP_4(t, max, __VA_ARGS__)
+#define VHCA_SNAP_6(t, max, m, ...) \
+    VHCA_SNAP_1(t, max, m), VHCA_SNAP_5(t, max, __VA_ARGS__)
+#define VHCA_SNAP_7(t, max, m, ...) \
+    VHCA_SNAP_1(t, max, m), VHCA_SNAP_6(t, max, __VA_ARGS__)
+#define VHCA_SNAP_8(t, max, m, ...) \
+    VHCA_SNAP_1(t, max, m), VHCA_SNAP_7(t, max, __VA_ARGS__)
+#define VHCA_SNAP_9(t, max, m, ...) \
+    VHCA_SNAP_1(t, max, m), VHCA_SNAP_8(t, max, __VA_ARGS__)
 /* Bytes, and structures of the contract, which are little-endian. */
 #define VHCA_SNAP_RAW(type, member) \
     { #member, offsetof(type, member), 1, sizeof_field(type, member), \

@@ -62,15 +62,13 @@ int vhca_do_resume_qp(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 static const struct vhca_snap_field fault_fields[] = {
     VHCA_SNAP_ANY(struct vhca_page_fault, miss.off),
-    VHCA_SNAP_MAX(struct vhca_page_fault, miss.len, QHCA_ODP_SIZE_MAX),
+    VHCA_SNAP_MAX(struct vhca_page_fault, QHCA_ODP_SIZE_MAX, miss.len),
     VHCA_SNAP_ANY(struct vhca_page_fault, miss.key),
-    VHCA_SNAP_MAX(struct vhca_page_fault, miss.shift, QHCA_BLOCK_SHIFT_MAX),
+    VHCA_SNAP_MAX(struct vhca_page_fault, QHCA_BLOCK_SHIFT_MAX, miss.shift),
     VHCA_SNAP_FLAG(struct vhca_page_fault, miss.write),
-    VHCA_SNAP_ANY(struct vhca_page_fault, sn),
-    VHCA_SNAP_ANY(struct vhca_page_fault, at),
-    VHCA_SNAP_ANY(struct vhca_page_fault, why),
+    VHCA_SNAP_ANY(struct vhca_page_fault, sn, at, why),
     VHCA_SNAP_FLAG(struct vhca_page_fault, open),
-    VHCA_SNAP_MAX(struct vhca_page_fault, repeats, VHCA_PAGE_REPEATS),
+    VHCA_SNAP_MAX(struct vhca_page_fault, VHCA_PAGE_REPEATS, repeats),
     { 0 }
 };
 VHCA_SNAP_KNOWS(struct vhca_page_fault, 48);

@@ -10,12 +10,11 @@
 
 static const struct vhca_snap_field qp_fields[] = {
     VHCA_SNAP_ANY(struct vhca_qp, uar),
-    VHCA_SNAP_MAX(struct vhca_qp, type, VHCA_NUM_QP_TYPES - 1),
-    VHCA_SNAP_MAX(struct vhca_qp, flags, QHCA_QP_FLAG_MASK),
-    VHCA_SNAP_MAX(struct vhca_qp, state, QHCA_QPS_ERR),
-    VHCA_SNAP_FLAG(struct vhca_qp, sqd_notify),
-    VHCA_SNAP_FLAG(struct vhca_qp, last_wqe_owed),
-    VHCA_SNAP_MAX(struct vhca_qp, max_inline, QHCA_MAX_INLINE),
+    VHCA_SNAP_MAX(struct vhca_qp, VHCA_NUM_QP_TYPES - 1, type),
+    VHCA_SNAP_MAX(struct vhca_qp, QHCA_QP_FLAG_MASK, flags),
+    VHCA_SNAP_MAX(struct vhca_qp, QHCA_QPS_ERR, state),
+    VHCA_SNAP_FLAG(struct vhca_qp, sqd_notify, last_wqe_owed),
+    VHCA_SNAP_MAX(struct vhca_qp, QHCA_MAX_INLINE, max_inline),
     VHCA_SNAP_RAW(struct vhca_qp, attr),
     { 0 }
 };
