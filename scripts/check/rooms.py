@@ -38,7 +38,7 @@ PUBLIC = {'engine.h', 'trace.def'}
 DOORS = {'fn', 'walk_one', 'enlist', 'number', 'find'}
 # How many visits to functions, in how many files, a walk from there may take (callgraph.py): lower
 # them when the way has become shorter.
-WALKS = {'vhca_link_turn': (324, 35)}
+WALKS = {'vhca_link_turn': (322, 33)}
 STRANGERS = {('responder', 'requester'), ('eth', 'requester'), ('eth', 'responder'),
              ('link', 'eth')}
 
