@@ -18,7 +18,7 @@ static void qhca_capture_failed(QHCAState *s)
 
 void qhca_dev_capture(void *opaque, const uint8_t *frame, size_t len)
 {
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
     uint64_t now = s->capture_start + qemu_clock_get_us(QEMU_CLOCK_VIRTUAL);
 
     if (!qhca_capture_frame(&s->capture, now, frame, len)) {

@@ -78,7 +78,7 @@ static bool qhca_dma_slow(QHCAState *s, uint64_t addr, void *buf, size_t len,
 
 bool qhca_dev_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
     hwaddr off;
     MemoryRegionCache *ram = qhca_dma_ram(s, addr, len, &off);
 
@@ -94,7 +94,7 @@ bool qhca_dev_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
                         size_t len)
 {
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
     hwaddr off;
     MemoryRegionCache *ram = qhca_dma_ram(s, addr, len, &off);
 
@@ -122,15 +122,15 @@ bool qhca_dev_dma_write_entry(void *opaque, uint64_t addr, const void *entry,
                               size_t len)
 {
     const uint8_t *p = entry;
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
     size_t last = len - 1;
     hwaddr off;
     MemoryRegionCache *ram = qhca_dma_ram(s, addr, len, &off);
 
     qhca_trace_entry(s, addr, p, len);
     if (!ram) {
-        return qhca_dev_dma_write(s, addr, p, last) &&
-               qhca_dev_dma_write(s, addr + last, p + last, 1);
+        return qhca_dev_dma_write(opaque, addr, p, last) &&
+               qhca_dev_dma_write(opaque, addr + last, p + last, 1);
     }
     qhca_dma_order(s, true);
     memcpy(ram->ptr + off, p, last);
@@ -146,7 +146,7 @@ bool qhca_dev_dma_write_entry(void *opaque, uint64_t addr, const void *entry,
  */
 const void *qhca_dev_dma_peek(void *opaque, uint64_t addr, size_t *len)
 {
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
     hwaddr off;
     MemoryRegionCache *ram = qhca_dma_ram(s, addr, 0, &off);
 
@@ -233,7 +233,7 @@ static uint64_t qhca_cmpxchg(uint64_t *p, uint64_t old, uint64_t new)
 bool qhca_dev_dma_cas(void *opaque, uint64_t addr, uint64_t compare,
                       uint64_t swap, uint64_t *old)
 {
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
     uint64_t *p = qhca_dma_map_atomic(s, addr);
 
     if (!p) {
@@ -247,7 +247,7 @@ bool qhca_dev_dma_cas(void *opaque, uint64_t addr, uint64_t compare,
 
 bool qhca_dev_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
 {
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
     uint64_t *p = qhca_dma_map_atomic(s, addr);
     uint64_t seen, found;
 
@@ -266,7 +266,7 @@ bool qhca_dev_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
 
 bool qhca_dev_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes)
 {
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
     uint64_t *p = qhca_dma_map_atomic(s, addr);
     uint64_t val;
 

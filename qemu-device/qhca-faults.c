@@ -42,7 +42,7 @@ bool qhca_dev_faults_apply(QHCAState *s, const char *text, Error **errp)
     bool ok = false;
 
     if (qhca_dev_enter(s)) {
-        ok = qhca_engine_set_faults(s->engine, qhca_dev_now(), text, &err);
+        ok = qhca_engine_set_faults(s->host.engine, qhca_dev_now(), text, &err);
         qhca_dev_leave(s);
     }
     if (!ok) {
@@ -55,7 +55,7 @@ bool qhca_dev_faults_init(QHCAState *s, Error **errp)
 {
     struct qhca_fault_error err;
 
-    if (s->faults && !qhca_engine_set_faults(s->engine, qhca_dev_now(),
+    if (s->faults && !qhca_engine_set_faults(s->host.engine, qhca_dev_now(),
                                              s->faults, &err)) {
         qhca_report(s->faults, &err, errp);
         return false;
@@ -108,7 +108,7 @@ bool qhca_dev_removable(QHCAState *s)
 
 void qhca_dev_remove(void *opaque)
 {
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
 
     object_ref(OBJECT(s));
     aio_bh_schedule_oneshot(qemu_get_aio_context(), qhca_remove_bh, s);
@@ -119,11 +119,11 @@ static char *qhca_get_faults(Object *obj, Error **errp)
     QHCAState *s = QHCA(obj);
     char *text;
 
-    if (!s->engine) {
+    if (!s->host.engine) {
         return g_strdup(s->faults ?: "");
     }
     text = g_malloc(VHCA_RULES_TEXT);
-    qhca_engine_get_faults(s->engine, text, VHCA_RULES_TEXT);
+    qhca_engine_get_faults(s->host.engine, text, VHCA_RULES_TEXT);
     return text;
 }
 
@@ -131,7 +131,7 @@ static void qhca_set_faults(Object *obj, const char *text, Error **errp)
 {
     QHCAState *s = QHCA(obj);
 
-    if (s->engine && !qhca_dev_faults_apply(s, text, errp)) {
+    if (s->host.engine && !qhca_dev_faults_apply(s, text, errp)) {
         return;
     }
     g_free(s->faults);

@@ -96,7 +96,7 @@ void qhca_dev_tamper(void *opaque, enum qhca_told what, void *data, size_t len)
         [VHCA_TOLD_EQE] = "EQE",
         [VHCA_TOLD_CQE] = "CQE",
     };
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
     QHCAHostile *h = &s->hostile;
     size_t size, off, n;
 

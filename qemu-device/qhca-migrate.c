@@ -26,7 +26,7 @@
 #define QHCA_TODO_SAVED (QHCA_TODO_RUN | QHCA_TODO_FATAL)
 /* Work to do whenever a loaded machine continues. */
 #define QHCA_TODO_LOADED (QHCA_TODO_RUN | QHCA_TODO_TX_READY | \
-                          QHCA_TODO_RX_FLUSH | QHCA_TODO_LINK | \
+                          QHCA_TODO_RX | QHCA_TODO_LINK | \
                           QHCA_TODO_SPEED)
 
 static int qhca_put_engine(QEMUFile *f, void *pv, size_t size,
@@ -37,8 +37,8 @@ static int qhca_put_engine(QEMUFile *f, void *pv, size_t size,
     g_autofree uint8_t *buf = g_malloc(room);
     char why[200];
 
-    while ((len = qhca_engine_save(s->engine, qhca_dev_now(), buf, room, why,
-                                   sizeof(why))) > room) {
+    while ((len = qhca_engine_save(s->host.engine, qhca_dev_now(), buf, room,
+                                   why, sizeof(why))) > room) {
         room = len;
         g_free(g_steal_pointer(&buf));
         buf = g_try_malloc(room);
@@ -100,7 +100,7 @@ static int qhca_get_engine(QEMUFile *f, void *pv, size_t size,
         return -EBUSY;
     }
     qhca_dev_forget(s);
-    ok = qhca_engine_load(s->engine, qhca_dev_now(), buf, len, why,
+    ok = qhca_engine_load(s->host.engine, qhca_dev_now(), buf, len, why,
                           sizeof(why));
     qhca_dev_leave(s);
     if (!ok) {
@@ -150,11 +150,11 @@ static int qhca_pre_save(void *opaque)
     QHCAState *s = opaque;
 
     qhca_dev_do_todo(s);        /* a stopped machine does a reset only */
-    if (s->busy || s->todo & QHCA_TODO_RESET) {
+    if (s->busy || s->host.todo & QHCA_TODO_RESET) {
         error_report("%s: cannot be saved while it is busy", s->id);
         return -EBUSY;
     }
-    s->saved_todo = s->todo & QHCA_TODO_SAVED;
+    s->saved_todo = s->host.todo & QHCA_TODO_SAVED;
     return 0;
 }
 
@@ -162,8 +162,8 @@ static int qhca_post_load(void *opaque, int version_id)
 {
     QHCAState *s = opaque;
 
-    s->irqs &= MAKE_64BIT_MASK(0, s->props.vectors);
-    s->todo |= (s->saved_todo & QHCA_TODO_SAVED) | QHCA_TODO_LOADED;
+    s->host.irqs &= MAKE_64BIT_MASK(0, s->props.vectors);
+    s->host.todo |= (s->saved_todo & QHCA_TODO_SAVED) | QHCA_TODO_LOADED;
     return 0;
 }
 
@@ -187,7 +187,7 @@ const VMStateDescription qhca_dev_vmstate = {
                        vmstate_pcie_aer_log, PCIEAERLog),
         VMSTATE_MSIX(parent_obj, QHCAState),
         QHCA_WHOLE("engine", qhca_engine_info),
-        VMSTATE_UINT64(irqs, QHCAState),
+        VMSTATE_UINT64(host.irqs, QHCAState),
         VMSTATE_UINT32(saved_todo, QHCAState),
         VMSTATE_END_OF_LIST()
     },

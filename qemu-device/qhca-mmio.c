@@ -67,12 +67,12 @@ static uint64_t qhca_regs_read(void *opaque, hwaddr off, unsigned size)
         return qhca_mmio_nothing(s);
     }
     if (size == 4 && QEMU_IS_ALIGNED(off, 4)) {
-        val = qhca_engine_reg_read(s->engine, qhca_dev_now(), off);
+        val = qhca_engine_reg_read(s->host.engine, qhca_dev_now(), off);
         val = qhca_dev_tamper_reg(s, off, val);
         trace_qhca_reg_read(s->id, off, val);
     } else {
         qhca_mmio_bad(s, "regs", off, size, false);
-        qhca_engine_reg_read(s->engine, qhca_dev_now(), QHCA_REG_NONE);
+        qhca_engine_reg_read(s->host.engine, qhca_dev_now(), QHCA_REG_NONE);
         val = 0;
     }
     qhca_mmio_leave(s);
@@ -89,13 +89,13 @@ static void qhca_regs_write(void *opaque, hwaddr off, uint64_t val,
     }
     if (size == 4 && QEMU_IS_ALIGNED(off, 4)) {
         trace_qhca_reg_write(s->id, off, val);
-        qhca_engine_reg_write(s->engine, qhca_dev_now(), off, val);
+        qhca_engine_reg_write(s->host.engine, qhca_dev_now(), off, val);
         if (off == QHCA_REG_RESET && val == QHCA_RESET_KEY) {
             qhca_dev_forget(s);
         }
     } else {
         qhca_mmio_bad(s, "regs", off, size, true);
-        qhca_engine_reg_write(s->engine, qhca_dev_now(), QHCA_REG_NONE, 0);
+        qhca_engine_reg_write(s->host.engine, qhca_dev_now(), QHCA_REG_NONE, 0);
     }
     qhca_mmio_leave(s);
 }
@@ -108,7 +108,7 @@ static uint64_t qhca_db_read(void *opaque, hwaddr off, unsigned size)
         return qhca_mmio_nothing(s);
     }
     qhca_mmio_bad(s, "db", off, size, false);
-    qhca_engine_bad_doorbell(s->engine);
+    qhca_engine_bad_doorbell(s->host.engine);
     qhca_mmio_leave(s);
     return 0;
 }
@@ -123,11 +123,11 @@ static void qhca_db_write(void *opaque, hwaddr off, uint64_t val,
         return;
     }
     if (size == 8 && QEMU_IS_ALIGNED(off, 8)) {
-        qhca_engine_doorbell(s->engine, qhca_dev_now(), off / stride,
+        qhca_engine_doorbell(s->host.engine, qhca_dev_now(), off / stride,
                              off % stride, val);
     } else {
         qhca_mmio_bad(s, "db", off, size, true);
-        qhca_engine_bad_doorbell(s->engine);
+        qhca_engine_bad_doorbell(s->host.engine);
     }
     qhca_mmio_leave(s);
 }

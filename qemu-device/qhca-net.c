@@ -122,7 +122,6 @@ static void qhca_net_link_changed(NetClientState *nc)
 {
     QHCANet *net = qemu_get_nic_opaque(nc);
 
-    trace_qhca_net_link(net->id, !nc->link_down);
     net->ops->event(net->opaque, QHCA_NET_LINK_CHANGED);
 }
 

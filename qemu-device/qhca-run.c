@@ -5,7 +5,6 @@
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
 #include "qemu/guest-random.h"
-#include "qemu/host-utils.h"
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
 #include "qemu/rcu.h"
@@ -22,8 +21,8 @@ uint64_t qhca_dev_now(void)
 /* Without a limit it is no matter of time: do not read the clock each time. */
 static bool qhca_has_time(const QHCAState *s)
 {
-    return qhca_engine_has_time(s->engine, s->props.cpu_share >= 100 ?
-                                           0 : qhca_dev_now());
+    return qhca_engine_has_time(s->host.engine,
+                                s->props.cpu_share >= 100 ? 0 : qhca_dev_now());
 }
 
 /*
@@ -46,6 +45,20 @@ bool qhca_dev_enter(QHCAState *s)
     return true;
 }
 
+/*
+ * The engine moves its deadline with every packet, nearly always to a later
+ * time, and moving a QEMU timer wakes up the main loop. So the timer is only
+ * ever moved to an earlier time, and when it expires it checks whether the
+ * deadline has come.
+ */
+static void qhca_arm_timer(QHCAState *s)
+{
+    if (s->host.deadline < s->armed) {
+        s->armed = s->host.deadline;
+        timer_mod(s->timer, MIN(s->armed, INT64_MAX));
+    }
+}
+
 void qhca_dev_leave(QHCAState *s)
 {
     if (!s->gone) {
@@ -54,10 +67,14 @@ void qhca_dev_leave(QHCAState *s)
     s->busy = false;
     rcu_read_unlock();
     if (!s->gone && qhca_has_time(s)) {
-        qhca_dev_net_rx_update(&s->net, qhca_engine_can_receive(s->engine));
+        qhca_dev_net_rx_update(&s->net,
+                               qhca_engine_can_receive(s->host.engine));
     }
-    if (!s->gone && s->todo) {
-        qemu_bh_schedule(s->bh);
+    if (!s->gone) {
+        qhca_arm_timer(s);
+        if (s->host.todo) {
+            qemu_bh_schedule(s->bh);
+        }
     }
     qhca_dev_release(s);
 }
@@ -80,7 +97,7 @@ void qhca_dev_release(QHCAState *s)
 void qhca_dev_kick(QHCAState *s, unsigned todo)
 {
     if (!s->gone) {
-        s->todo |= todo;
+        s->host.todo |= todo;
         qemu_bh_schedule(s->bh);
     }
 }
@@ -92,22 +109,18 @@ void qhca_dev_kick(QHCAState *s, unsigned todo)
  */
 void qhca_dev_send_irqs(QHCAState *s)
 {
-    unsigned vector;
-
-    if (!s->irqs || !runstate_is_running() || !qhca_dev_enter(s)) {
+    if (!s->host.irqs || !runstate_is_running() || !qhca_dev_enter(s)) {
         return;
     }
-    while (s->irqs && !s->gone) {
-        vector = ctz64(s->irqs);
-        s->irqs &= s->irqs - 1;
-        msix_notify(PCI_DEVICE(s), vector);
+    while (s->host.irqs && !s->gone) {
+        msix_notify(PCI_DEVICE(s), qhca_host_next_irq(&s->host));
     }
     qhca_dev_leave(s);
 }
 
 void qhca_dev_do_todo(QHCAState *s)
 {
-    unsigned todo = s->todo;
+    unsigned todo = s->host.todo;
 
     /*
      * A stopped machine's memory must not change any more: the work is done
@@ -119,33 +132,15 @@ void qhca_dev_do_todo(QHCAState *s)
     if (!todo || !qhca_dev_enter(s)) {
         return;
     }
-    s->todo &= ~todo;
-    trace_qhca_bh(s->id, todo);
-
     if (todo & QHCA_TODO_RESET) {
+        s->host.todo &= ~QHCA_TODO_RESET;
         qhca_dev_run_reset(s);
     }
-    if (todo & QHCA_TODO_LINK) {
-        qhca_engine_set_link(s->engine, qhca_dev_now(),
-                             qhca_dev_net_link_up(&s->net));
-    }
-    if (todo & QHCA_TODO_SPEED) {
-        qhca_engine_set_bandwidth(s->engine, qhca_dev_now(),
-                                  s->props.bandwidth);
-    }
-    if (todo & QHCA_TODO_FATAL) {
-        qhca_engine_inject_fatal(s->engine, qhca_dev_now());
-    }
-    if (todo & QHCA_TODO_TX_READY) {
-        qhca_engine_tx_ready(s->engine, qhca_dev_now());
-    }
-    if (todo & QHCA_TODO_RUN) {
-        qhca_engine_run(s->engine, qhca_dev_now());
-    }
+    qhca_host_work(&s->host, qhca_dev_now(), todo);
     qhca_dev_leave(s);
 
     /* The network also delivers frames to others, who may unplug the device. */
-    if ((todo & QHCA_TODO_RX_FLUSH) && !s->gone) {
+    if ((todo & QHCA_TODO_RX) && !s->gone) {
         qhca_dev_hold(s);
         qhca_dev_net_flush(&s->net);
         qhca_dev_release(s);
@@ -164,56 +159,25 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
 {
     QHCAState *s = opaque;
 
-    if (running && (s->todo || s->irqs)) {
+    if (running && (s->host.todo || s->host.irqs)) {
         qemu_bh_schedule(s->bh);
     }
     if (!running && qhca_dev_enter(s)) {
-        qhca_engine_settle(s->engine);
+        qhca_engine_settle(s->host.engine);
         qhca_dev_leave(s);
-    }
-}
-
-/*
- * The engine moves its deadline with every packet, nearly always to a later
- * time, and moving a QEMU timer wakes up the main loop. So the timer is only
- * ever moved to an earlier time, and when it expires it checks whether the
- * deadline has come.
- */
-static void qhca_arm_timer(QHCAState *s)
-{
-    if (s->deadline < s->armed) {
-        s->armed = s->deadline;
-        timer_mod(s->timer, MIN(s->armed, INT64_MAX));
     }
 }
 
 static void qhca_timer(void *opaque)
 {
     QHCAState *s = opaque;
-    uint64_t now = qhca_dev_now();
 
     s->armed = UINT64_MAX;
-    if (now >= s->deadline && qhca_dev_enter(s)) {
-        s->deadline = UINT64_MAX;
-        qhca_engine_tick(s->engine, now);
+    if (qhca_dev_enter(s)) {
+        qhca_host_tick(&s->host, qhca_dev_now());
         qhca_dev_leave(s);
     }
-    qhca_arm_timer(s);
     qhca_dev_send_irqs(s);
-}
-
-static void qhca_set_timer(void *opaque, uint64_t deadline)
-{
-    QHCAState *s = opaque;
-
-    trace_qhca_timer(s->id, deadline);
-    s->deadline = deadline;
-    qhca_arm_timer(s);
-}
-
-static void qhca_schedule(void *opaque)
-{
-    qhca_dev_kick(opaque, QHCA_TODO_RUN);
 }
 
 static bool qhca_net_can_take(void *opaque, bool urgent)
@@ -221,7 +185,7 @@ static bool qhca_net_can_take(void *opaque, bool urgent)
     QHCAState *s = opaque;
 
     return !s->busy && !s->gone && qhca_has_time(s) &&
-           (urgent || qhca_engine_can_receive(s->engine));
+           (urgent || qhca_engine_can_receive(s->host.engine));
 }
 
 /* A message may change the network, so none is sent while that is running. */
@@ -236,9 +200,9 @@ static unsigned qhca_net_frame(void *opaque, const uint8_t *frame, size_t len,
         return 0;
     }
     work = (more ? qhca_engine_rx_more : qhca_engine_rx_frame)(
-               s->engine, qhca_dev_now(), frame, len);
+               s->host.engine, qhca_dev_now(), frame, len);
     qhca_dev_leave(s);
-    if (s->irqs) {
+    if (s->host.irqs) {
         qemu_bh_schedule(s->bh);
     }
     return work;
@@ -247,13 +211,15 @@ static unsigned qhca_net_frame(void *opaque, const uint8_t *frame, size_t len,
 static void qhca_net_event(void *opaque, QHCANetEvent event)
 {
     static const unsigned todo[] = {
-        [QHCA_NET_HOLDS_FRAMES] = QHCA_TODO_RX_FLUSH,
+        [QHCA_NET_HOLDS_FRAMES] = QHCA_TODO_RX,
         [QHCA_NET_TX_READY] = QHCA_TODO_TX_READY,
         [QHCA_NET_LINK_CHANGED] = QHCA_TODO_LINK,
         [QHCA_NET_LEFT_OFF] = QHCA_TODO_RUN,
     };
+    QHCAState *s = opaque;
 
-    qhca_dev_kick(opaque, todo[event]);
+    s->host.up = qhca_dev_net_link_up(&s->net);
+    qhca_dev_kick(s, todo[event]);
 }
 
 const QHCANetOps qhca_dev_net_callbacks = {
@@ -264,7 +230,7 @@ const QHCANetOps qhca_dev_net_callbacks = {
 
 static bool qhca_send_frame(void *opaque, const uint8_t *frame, size_t len)
 {
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
 
     return !s->gone && qhca_dev_net_send(&s->net, frame, len);
 }
@@ -272,25 +238,20 @@ static bool qhca_send_frame(void *opaque, const uint8_t *frame, size_t len)
 static bool qhca_send_long(void *opaque, const uint8_t *frame, size_t len,
                            const struct qhca_long_frame *how)
 {
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
 
     return !s->gone && qhca_dev_net_send_long(&s->net, frame, len, how);
 }
 
 static void qhca_raise_irq(void *opaque, unsigned vector)
 {
-    QHCAState *s = opaque;
-
-    vector = qhca_dev_tamper_irq(s, vector);
-    if (vector < s->props.vectors) {
-        trace_qhca_irq(s->id, vector);
-        s->irqs |= BIT_ULL(vector);
-    }
+    qhca_host_raise_irq(opaque,
+                        qhca_dev_tamper_irq(qhca_dev_of(opaque), vector));
 }
 
 static uint32_t qhca_random(void *opaque)
 {
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
     uint32_t bits;
 
     if (s->rand) {
@@ -303,23 +264,29 @@ static uint32_t qhca_random(void *opaque)
 
 static void qhca_guest_error(void *opaque, const char *msg)
 {
-    QHCAState *s = opaque;
+    QHCAState *s = qhca_dev_of(opaque);
 
     qemu_log_mask(LOG_GUEST_ERROR, "%s: %s\n", s->id, msg);
 }
 
-#define VHCA_TRACE(name, params, args) \
+#define QHCA_ON(name, params, args) \
 static void qhca_on_##name(void *opaque, params) \
 { \
-    QHCAState *s = opaque; \
-\
-    trace_qhca_##name(s->id, args); \
+    trace_qhca_##name(qhca_dev_of(opaque)->id, args); \
 }
+#define VHCA_TRACE QHCA_ON
 #include "engine/trace.def"
+#define VHCA_TRACE QHCA_ON
+#include "common/trace.def"
 
 static const struct qhca_engine_traces qhca_traces = {
 #define VHCA_TRACE(name, params, args) .name = qhca_on_##name,
 #include "engine/trace.def"
+};
+
+const struct qhca_host_traces qhca_dev_traces = {
+#define VHCA_TRACE(name, params, args) .name = qhca_on_##name,
+#include "common/trace.def"
 };
 
 const struct qhca_engine_ops qhca_dev_callbacks = {
@@ -334,8 +301,8 @@ const struct qhca_engine_ops qhca_dev_callbacks = {
     .send_long = qhca_send_long,
     .loop_frame = qhca_dev_capture,
     .raise_irq = qhca_raise_irq,
-    .set_timer = qhca_set_timer,
-    .schedule = qhca_schedule,
+    .set_timer = qhca_host_set_timer,
+    .schedule = qhca_host_schedule,
     .random = qhca_random,
     .remove = qhca_dev_remove,
     .guest_error = qhca_guest_error,
@@ -362,7 +329,6 @@ void qhca_dev_run_init(QHCAState *s)
 {
     DeviceState *dev = DEVICE(s);
 
-    s->deadline = UINT64_MAX;
     s->armed = UINT64_MAX;
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_timer, s);
     s->bh = qemu_bh_new_guarded(qhca_bh, s, &dev->mem_reentrancy_guard);
@@ -372,18 +338,18 @@ void qhca_dev_run_init(QHCAState *s)
 /* After a reset: drop interrupts, frames and work from before. */
 void qhca_dev_forget(QHCAState *s)
 {
-    s->todo &= ~(QHCA_TODO_RUN | QHCA_TODO_TX_READY | QHCA_TODO_FATAL);
-    s->irqs = 0;
+    s->host.todo &= ~(QHCA_TODO_RUN | QHCA_TODO_TX_READY | QHCA_TODO_FATAL);
+    s->host.irqs = 0;
     qhca_dev_net_reset(&s->net);
 }
 
 /* Called with the engine entered. */
 void qhca_dev_run_reset(QHCAState *s)
 {
-    qhca_engine_reset(s->engine, qhca_dev_now());
+    qhca_engine_reset(s->host.engine, qhca_dev_now());
     qhca_dev_forget(s);
-    qhca_engine_set_link(s->engine, qhca_dev_now(),
-                         qhca_dev_net_link_up(&s->net));
+    qhca_engine_set_link(s->host.engine, qhca_dev_now(),
+                         s->host.up);
 }
 
 void qhca_dev_run_exit(QHCAState *s)

@@ -9,7 +9,7 @@
 
 static bool qhca_is_realized(QHCAState *s, Error **errp)
 {
-    if (!s->engine || s->gone) {
+    if (!s->host.engine || s->gone) {
         error_setg(errp, "the device is not realized");
         return false;
     }
@@ -29,7 +29,7 @@ static void qhca_get_counters(Object *obj, Visitor *v, const char *name,
         return;
     }
     for (i = 0; ok && i < QHCA_CNT_MAX; i++) {
-        uint64_t val = qhca_engine_counter(s->engine, i);
+        uint64_t val = qhca_engine_counter(s->host.engine, i);
 
         ok = visit_type_uint64(v, qhca_counter_name(i), &val, errp);
     }
@@ -46,7 +46,7 @@ static void qhca_get_objects(Object *obj, Visitor *v, const char *name,
     uint32_t val;
 
     if (qhca_is_realized(s, errp)) {
-        val = qhca_engine_num_objects(s->engine);
+        val = qhca_engine_num_objects(s->host.engine);
         visit_type_uint32(v, name, &val, errp);
     }
 }
@@ -59,7 +59,7 @@ static void qhca_get_memory(Object *obj, Visitor *v, const char *name,
     uint64_t now, max;
 
     if (qhca_is_realized(s, errp)) {
-        now = qhca_engine_memory(s->engine, &max);
+        now = qhca_engine_memory(s->host.engine, &max);
         visit_type_uint64(v, name, opaque ? &max : &now, errp);
     }
 }
@@ -102,7 +102,7 @@ static void qhca_set_bandwidth(Object *obj, Visitor *v, const char *name,
         return;
     }
     s->props.bandwidth = mbit;
-    if (s->engine && !s->gone) {
+    if (s->host.engine && !s->gone) {
         qhca_dev_kick(s, QHCA_TODO_SPEED);
     }
 }

@@ -32,18 +32,19 @@ static bool qhca_init_engine(QHCAState *s, Error **errp)
     }
     cfg.removable = qhca_dev_removable(s);
     qhca_dev_random_init(s);
-    s->engine = qhca_engine_new(&cfg, &qhca_dev_callbacks, s);
-    if (!s->engine) {
+    qhca_host_init(&s->host, &s->props, &qhca_dev_traces);
+    s->host.engine = qhca_engine_new(&cfg, &qhca_dev_callbacks, &s->host);
+    if (!s->host.engine) {
         qhca_dev_random_exit(s);
         error_setg(errp, "no memory for the device, or 'max-qp' is too large");
     }
-    return s->engine;
+    return s->host.engine;
 }
 
 static void qhca_exit_engine(QHCAState *s)
 {
-    qhca_engine_free(s->engine);
-    s->engine = NULL;
+    qhca_engine_free(s->host.engine);
+    s->host.engine = NULL;
     qhca_dev_random_exit(s);
 }
 

@@ -10,7 +10,7 @@
  * qhca_dev_enter() and qhca_dev_leave(), and the engine is never entered
  * twice: what happens while it is busy (a guest pointing an MSI-X message or
  * another device's DMA at our BARs, a frame looped back by the network) is
- * dropped, or left in @todo for the bottom half. Interrupt messages wait until
+ * dropped, or left to do for the bottom half. Interrupt messages wait until
  * the engine has been left, see qhca_dev_send_irqs().
  *
  * Once the device is out of its slot it is @gone, and the engine is not entered
@@ -30,6 +30,7 @@
 #include "system/runstate.h"
 
 #include "common/capture.h"
+#include "common/host.h"
 #include "common/props.h"
 #include "engine/engine.h"
 #include "qhca-map.h"
@@ -39,17 +40,6 @@
 
 #define TYPE_QHCA "qhca"
 OBJECT_DECLARE_SIMPLE_TYPE(QHCAState, QHCA)
-
-/* Work left for the bottom half. */
-enum {
-    QHCA_TODO_RUN = 1 << 0,         /* qhca_engine_run() */
-    QHCA_TODO_TX_READY = 1 << 1,    /* the network takes frames again */
-    QHCA_TODO_RX_FLUSH = 1 << 2,    /* the network holds frames for us */
-    QHCA_TODO_LINK = 1 << 3,        /* the carrier changed */
-    QHCA_TODO_FATAL = 1 << 4,       /* the operator wants a fatal error */
-    QHCA_TODO_RESET = 1 << 5,       /* a reset came while the engine ran */
-    QHCA_TODO_SPEED = 1 << 6,       /* the bandwidth may be another one */
-};
 
 /*
  * struct QHCAHostile - how the device deceives its driver, in test builds
@@ -96,20 +86,17 @@ struct QHCAState {
     bool aggregate;
     GRand *rand;                    /* if the property "seed" is not 0 */
 
-    struct qhca_engine *engine;
+    struct qhca_host host;          /* the engine's opaque pointer */
     const char *id;                 /* names the device in traces and logs */
     QEMUTimer *timer;
-    uint64_t deadline;              /* of qhca_engine_tick() */
     uint64_t armed;                 /* when @timer expires, not later */
     QEMUBH *bh;
     VMChangeStateEntry *vm_change;
-    unsigned todo;                  /* QHCA_TODO_* */
     uint32_t saved_todo;            /* the part of @todo in a saved state */
     bool busy;                      /* inside the engine, or sending @irqs */
     bool gone;                      /* taken out of its slot */
     unsigned held;                  /* stack frames that need the engine */
     uint64_t nested;                /* accesses dropped because of @busy */
-    uint64_t irqs;                  /* vectors raised, messages not yet sent */
 
     QHCANet net;
 #ifdef QHCA_HOSTILE
@@ -117,11 +104,18 @@ struct QHCAState {
 #endif
 };
 
+/* Return the device that a callback of the engine is for. */
+static inline QHCAState *qhca_dev_of(void *host)
+{
+    return container_of(host, QHCAState, host);
+}
+
 /* qhca.c */
 void qhca_dev_free(QHCAState *s);
 
 /* qhca-run.c */
 extern const struct qhca_engine_ops qhca_dev_callbacks;
+extern const struct qhca_host_traces qhca_dev_traces;
 extern const QHCANetOps qhca_dev_net_callbacks;
 bool qhca_dev_enter(QHCAState *s);
 void qhca_dev_leave(QHCAState *s);

@@ -132,8 +132,8 @@ static struct json_object *do_set_link(struct hca *hca,
         *why = g_strdup("'up' must be true or false");
         return NULL;
     }
-    hca->port.up = json_object_get_boolean(up);
-    hca->todo |= HCA_TODO_LINK;
+    hca->host.up = json_object_get_boolean(up);
+    hca->host.todo |= QHCA_TODO_LINK;
     return json_object_new_object();
 }
 

@@ -63,31 +63,6 @@ static void hca_loop_frame(void *opaque, const uint8_t *frame, size_t len)
     }
 }
 
-static void hca_raise_irq(void *opaque, unsigned vector)
-{
-    struct hca *hca = opaque;
-
-    if (vector < hca->props.vectors) {
-        trace_qhca_irq(hca->name, vector);
-        hca->irqs |= (uint64_t)1 << vector;
-    }
-}
-
-static void hca_set_timer(void *opaque, uint64_t deadline)
-{
-    struct hca *hca = opaque;
-
-    trace_qhca_timer(hca->name, deadline);
-    hca->deadline = deadline;
-}
-
-static void hca_schedule(void *opaque)
-{
-    struct hca *hca = opaque;
-
-    hca->todo |= HCA_TODO_RUN;
-}
-
 static uint32_t hca_random(void *opaque)
 {
     struct hca *hca = opaque;
@@ -112,7 +87,7 @@ static void hca_remove(void *opaque)
 {
     struct hca *hca = opaque;
 
-    hca->todo |= HCA_TODO_REMOVE;
+    hca->host.todo |= QHCA_TODO_REMOVE;
 }
 
 static bool hca_enough(void *opaque)
@@ -138,9 +113,9 @@ static struct qhca_engine_ops hca_callbacks = {
     .send_frame = hca_send_frame,
     .send_long = hca_send_long,
     .loop_frame = hca_loop_frame,
-    .raise_irq = hca_raise_irq,
-    .set_timer = hca_set_timer,
-    .schedule = hca_schedule,
+    .raise_irq = qhca_host_raise_irq,
+    .set_timer = qhca_host_set_timer,
+    .schedule = qhca_host_schedule,
     .random = hca_random,
     .neighbour = hca_neighbour,
     .remove = hca_remove,
@@ -150,45 +125,22 @@ static struct qhca_engine_ops hca_callbacks = {
 
 void hca_send_irqs(struct hca *hca)
 {
-    unsigned vector;
-
-    while (hca->irqs && hca->attached) {
-        vector = (unsigned)__builtin_ctzll(hca->irqs);
-        hca->irqs &= hca->irqs - 1;
+    while (hca->host.irqs && hca->attached) {
         /* One that the machine does not listen to is lost, as it would be. */
-        vfu_irq_trigger(hca->vfu, vector);
+        vfu_irq_trigger(hca->vfu, qhca_host_next_irq(&hca->host));
     }
 }
 
 static void hca_do_todo(struct hca *hca, uint64_t now)
 {
-    unsigned todo = hca->todo;
+    unsigned todo = hca->host.todo;
 
-    hca->todo = 0;
-    if (todo) {
-        trace_qhca_bh(hca->name, todo);
-    }
-    if (now >= hca->deadline) {
-        hca->deadline = UINT64_MAX;
-        qhca_engine_tick(hca->engine, now);
-    }
-    if (todo & HCA_TODO_LINK) {
-        trace_qhca_net_link(hca->name, hca->port.up);
-        qhca_engine_set_link(hca->engine, now, hca->port.up);
-    }
-    if (todo & HCA_TODO_FATAL) {
-        qhca_engine_inject_fatal(hca->engine, now);
-    }
-    if (todo & HCA_TODO_TX_READY) {
-        qhca_engine_tx_ready(hca->engine, now);
-    }
-    if (todo & HCA_TODO_RUN) {
-        qhca_engine_run(hca->engine, now);
-    }
-    if (todo & HCA_TODO_REMOVE) {
+    qhca_host_tick(&hca->host, now);
+    qhca_host_work(&hca->host, now, todo);
+    if (todo & QHCA_TODO_REMOVE) {
         hca_hang_up(hca, "a fault rule removes the adapter");
     }
-    if (qhca_engine_look(hca->engine, now)) {
+    if (qhca_engine_look(hca->host.engine, now)) {
         hca->rung = now;
         hca->awake = true;
     }
@@ -196,10 +148,10 @@ static void hca_do_todo(struct hca *hca, uint64_t now)
 
 bool hca_rest(struct hca *hca)
 {
-    if (hca->awake && qhca_engine_rest(hca->engine, hca_now())) {
+    if (hca->awake && qhca_engine_rest(hca->host.engine, hca_now())) {
         hca->awake = false;
     }
-    return !hca->awake && !hca->todo;
+    return !hca->awake && !hca->host.todo;
 }
 
 uint64_t hca_work(struct hca *hca)
@@ -210,7 +162,7 @@ uint64_t hca_work(struct hca *hca)
     for (unsigned i = 0; i < HCA_ROUNDS; i++) {
         hca_do_todo(hca, now);
         again = net_deliver(hca, now);
-        if (!hca->todo && hca->deadline > now && again > now) {
+        if (!hca->host.todo && hca->host.deadline > now && again > now) {
             break;
         }
         now = hca_now();
@@ -221,7 +173,7 @@ uint64_t hca_work(struct hca *hca)
     hca_send_irqs(hca);
     again = MIN(again, hca_watch(hca, now));
     again = MIN(again, hca_log_watch(hca, now));
-    return hca->todo ? 0 : MIN(hca->deadline, again);
+    return hca->host.todo ? 0 : MIN(hca->host.deadline, again);
 }
 
 static int hca_new_dm(const struct hca *hca)
@@ -268,18 +220,18 @@ bool hca_renew_dm(struct hca *hca)
 
 void hca_forget(struct hca *hca)
 {
-    hca->todo &= HCA_TODO_REMOVE;
-    hca->irqs = 0;
+    hca->host.todo &= QHCA_TODO_REMOVE;
+    hca->host.irqs = 0;
     net_forget(hca);
 }
 
 void hca_reset(struct hca *hca, bool lost)
 {
-    qhca_engine_reset(hca->engine, hca_now());
+    qhca_engine_reset(hca->host.engine, hca_now());
     hca_forget(hca);
-    qhca_engine_set_link(hca->engine, hca_now(), hca->port.up);
+    qhca_engine_set_link(hca->host.engine, hca_now(), hca->host.up);
     if (lost) {
-        hca->todo &= ~(unsigned)HCA_TODO_REMOVE;
+        hca->host.todo &= ~(unsigned)QHCA_TODO_REMOVE;
         hca->memory.lost = false;
         hca_pci_power_on(hca);
         hca->dm_used |= hca->dm && hca->attached;
@@ -332,16 +284,15 @@ static bool hca_init_engine(struct hca *hca)
     struct qhca_fault_error err;
 
     cfg.removable = true;       /* a connection can always end */
-    hca->deadline = UINT64_MAX;
-    hca->port.up = true;
+    qhca_host_init(&hca->host, &hca->props, &trace_of_host);
     hca->rand = hca->props.seed ? g_rand_new_with_seed_array(seed, 2) : NULL;
     hca_callbacks.trace = trace_of_engine();
-    hca->engine = qhca_engine_new(&cfg, &hca_callbacks, hca);
-    if (!hca->engine) {
+    hca->host.engine = qhca_engine_new(&cfg, &hca_callbacks, &hca->host);
+    if (!hca->host.engine) {
         hca_log(hca, "no memory for the device, or 'max-qp' is too large");
         return false;
     }
-    if (hca->faults && !qhca_engine_set_faults(hca->engine, hca_now(),
+    if (hca->faults && !qhca_engine_set_faults(hca->host.engine, hca_now(),
                                                hca->faults, &err)) {
         hca_log(hca, "faults: line %u, column %u: %s", err.line, err.column,
                 err.what);
@@ -381,8 +332,8 @@ void hca_stop(struct hca *hca)
         close(hca->attach_fd);
     }
     net_forget(hca);
-    if (hca->engine) {
-        qhca_engine_free(hca->engine);
+    if (hca->host.engine) {
+        qhca_engine_free(hca->host.engine);
     }
     if (hca->dm) {
         munmap(hca->dm, hca->props.dm_size);

@@ -18,19 +18,9 @@
 #include <libvfio-user.h>
 
 #include "../common/capture.h"
-#include "../common/props.h"
+#include "../common/host.h"
 #include "memory.h"
 #include "port.h"
-
-/* Work that is left for the loop. */
-enum {
-    HCA_TODO_RUN = 1 << 0,          /* qhca_engine_run() */
-    HCA_TODO_TX_READY = 1 << 1,     /* the network takes frames again */
-    HCA_TODO_FATAL = 1 << 2,        /* the operator wants a fatal error */
-    HCA_TODO_LINK = 1 << 3,         /* the carrier changed */
-    HCA_TODO_RX = 1 << 4,           /* a frame has come */
-    HCA_TODO_REMOVE = 1 << 5,       /* a fault rule removes the adapter */
-};
 
 /*
  * How long a turn of an HCA is; nothing more begins then. It can take thousands
@@ -46,6 +36,7 @@ struct hca_messages {
 
 /*
  * struct hca - an HCA
+ * @host: its engine; first, as the engine's callbacks are handed this
  * @name: names it in messages and on the control socket
  * @initial: configuration space as after power-on
  * @attached: a machine is connected
@@ -57,8 +48,6 @@ struct hca_messages {
  * @partial: a message has begun to arrive, and has to be there by this time
  * @look: when to look for the rest of it; 0: the socket is polled
  * @until: its turn ends
- * @deadline: of qhca_engine_tick(), in nanoseconds of CLOCK_MONOTONIC
- * @irqs: vectors raised, messages not yet sent
  * @capture: of the frames that the port sends to itself
  * @rung: when doorbells were last found in memory
  * @awake: the guest relies on that the server looks for them
@@ -67,11 +56,11 @@ struct hca_messages {
  * @dm_used: a machine that is gone had it
  */
 struct hca {
+    struct qhca_host host;
     char *name, *socket;
     struct qhca_props props;
     uint8_t mac[6];
     char *faults;
-    struct qhca_engine *engine;
     vfu_ctx_t *vfu;
     vfu_pci_config_space_t *config;
     uint8_t initial[PCI_CFG_SPACE_EXP_SIZE];
@@ -80,8 +69,7 @@ struct hca {
     int attaching, attach_fd, error;
     int closing, unmapping;
     uint64_t partial, look;
-    unsigned todo;
-    uint64_t until, deadline, irqs, rung;
+    uint64_t until, rung;
     struct hca_messages messages[2];
     struct qhca_capture capture;
     struct memory memory;

@@ -140,7 +140,7 @@ static uint64_t work(struct server *s)
         /* The work of one may be for another that has had its turn. */
         for (unsigned i = 0; i < s->num; i++) {
             hca = s->hca[i];
-            again |= hca->todo || (hca->irqs && hca->attached);
+            again |= hca->host.todo || (hca->host.irqs && hca->attached);
         }
     } while (again && next && ++rounds < WORK_ROUNDS);
     return again ? 0 : next;

@@ -48,7 +48,7 @@ static void bad_access(struct hca *hca, const char *bar, loff_t off,
 static void regs_write(struct hca *hca, uint32_t off, uint32_t val)
 {
     trace_qhca_reg_write(hca->name, off, val);
-    qhca_engine_reg_write(hca->engine, hca_now(), off, val);
+    qhca_engine_reg_write(hca->host.engine, hca_now(), off, val);
     if (off == QHCA_REG_RESET && val == QHCA_RESET_KEY) {
         hca_forget(hca);
     }
@@ -69,7 +69,7 @@ static ssize_t regs_access(vfu_ctx_t *vfu, char *buf, size_t count, loff_t off,
         memcpy(&val, buf, good ? sizeof(val) : 0);
         regs_write(hca, (uint32_t)off, le32toh(val));
     } else {
-        val = qhca_engine_reg_read(hca->engine, hca_now(), (uint32_t)off);
+        val = qhca_engine_reg_read(hca->host.engine, hca_now(), (uint32_t)off);
         trace_qhca_reg_read(hca->name, (unsigned)off, val);
         val = htole32(val);
         memset(buf, 0, count);
@@ -86,7 +86,7 @@ static ssize_t db_access(vfu_ctx_t *vfu, char *buf, size_t count, loff_t off,
 
     if (write && count == 8 && off % 8 == 0) {
         memcpy(&val, buf, sizeof(val));
-        qhca_engine_doorbell(hca->engine, hca_now(),
+        qhca_engine_doorbell(hca->host.engine, hca_now(),
                              (unsigned)((uint64_t)off / stride),
                              (unsigned)((uint64_t)off % stride), le64toh(val));
         return (ssize_t)count;
@@ -96,7 +96,7 @@ static ssize_t db_access(vfu_ctx_t *vfu, char *buf, size_t count, loff_t off,
         return -1;
     }
     bad_access(hca, "db", off, count, write);
-    qhca_engine_bad_doorbell(hca->engine);
+    qhca_engine_bad_doorbell(hca->host.engine);
     if (!write) {
         memset(buf, 0, count);
     }

@@ -114,7 +114,7 @@ static bool port_is_full(const struct hca *hca)
 
 static bool port_takes(const struct hca *hca)
 {
-    return hca->attached && hca->port.up;
+    return hca->attached && hca->host.up;
 }
 
 static void port_queue(struct hca *hca, const uint8_t *frame, size_t len)
@@ -130,7 +130,7 @@ static void port_queue(struct hca *hca, const uint8_t *frame, size_t len)
     copy->len = len;
     memcpy(copy->data, frame, len);
     p->queue[(p->head + p->num++) % PORT_QUEUE] = copy;
-    hca->todo |= HCA_TODO_RX;
+    hca->host.todo |= QHCA_TODO_RX;
 }
 
 /* Take out the frame that has waited longest; there is one. */
@@ -181,7 +181,7 @@ uint64_t net_clear(struct net *net, struct jam *jam, bool room, uint64_t now)
     }
     for (unsigned i = 0; (room || over) && jam->waiting && i < net->num; i++) {
         if (jam->waiting & (uint64_t)1 << i) {
-            net->hca[i]->todo |= HCA_TODO_TX_READY;
+            net->hca[i]->host.todo |= QHCA_TODO_TX_READY;
         }
     }
     if (room || over) {
@@ -217,7 +217,7 @@ bool net_send(struct hca *from, const uint8_t *frame, size_t len)
     struct net *net = from->port.net;
     unsigned self = from->port.number, to = net_where(net, frame);
 
-    if (!from->port.up || is_control(frame)) {
+    if (!from->host.up || is_control(frame)) {
         return true;
     }
     if (is_spoofed(from, frame + 6)) {
@@ -254,7 +254,7 @@ bool net_send_long(struct hca *from, const uint8_t *frame, size_t len,
 {
     struct net *net = from->port.net;
 
-    if (!from->port.up || is_spoofed(from, frame + 6) ||
+    if (!from->host.up || is_spoofed(from, frame + 6) ||
         net_where(net, frame) != NET_UPLINK ||
         !uplink_send_long(&net->uplink, frame, len, how)) {
         return false;
@@ -289,10 +289,10 @@ static bool port_can_deliver(struct hca *hca, uint64_t now, uint64_t *again)
 {
     struct port *p = &hca->port;
 
-    if (!qhca_engine_has_time(hca->engine, now)) {
+    if (!qhca_engine_has_time(hca->host.engine, now)) {
         return false;       /* until the engine's next tick */
     }
-    if (qhca_engine_can_receive(hca->engine)) {
+    if (qhca_engine_can_receive(hca->host.engine)) {
         p->give_up = UINT64_MAX;
         return true;
     }
@@ -325,7 +325,8 @@ uint64_t net_deliver(struct hca *hca, uint64_t now)
         frame = port_take(p);
         p->received++;
         trace_qhca_net_rx(hca->name, frame->len);
-        work += qhca_engine_rx_frame(hca->engine, now, frame->data, frame->len);
+        work += qhca_engine_rx_frame(hca->host.engine, now, frame->data,
+                                     frame->len);
         g_free(frame);
     }
     if (!p->num) {
@@ -357,7 +358,8 @@ struct qhca_engine *net_neighbour(struct hca *from, const uint8_t smac[6],
     unsigned to = net_where(net, dmac);
     struct hca *hca = to < net->num ? net->hca[to] : NULL;
 
-    return hca && hca != from && from->port.up && port_takes(hca) &&
+    return hca && hca != from && from->host.up && port_takes(hca) &&
            !is_spoofed(from, smac) && !hca->port.num && !from->port.num &&
-           qhca_engine_has_time(hca->engine, hca_now()) ? hca->engine : NULL;
+           qhca_engine_has_time(hca->host.engine, hca_now()) ?
+           hca->host.engine : NULL;
 }

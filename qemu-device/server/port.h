@@ -49,7 +49,6 @@ struct port {
     unsigned head, num;
     uint64_t give_up;
     struct jam jam;
-    bool up;                            /* the carrier, as the operator wants */
     bool spoofchk;                      /* its own address, and no other */
     uint64_t sent, received, dropped;   /* frames */
     uint64_t spoofed;                   /* not sent, for their source address */

@@ -11,28 +11,28 @@ static struct json_object *get_counters(struct hca *hca)
 
     for (int i = 0; i < QHCA_CNT_MAX; i++) {
         json_object_object_add(all, qhca_counter_name(i),
-            json_object_new_uint64(qhca_engine_counter(hca->engine, i)));
+            json_object_new_uint64(qhca_engine_counter(hca->host.engine, i)));
     }
     return all;
 }
 
 static struct json_object *get_objects(struct hca *hca)
 {
-    return json_object_new_uint64(qhca_engine_num_objects(hca->engine));
+    return json_object_new_uint64(qhca_engine_num_objects(hca->host.engine));
 }
 
 static struct json_object *get_memory(struct hca *hca)
 {
     uint64_t max;
 
-    return json_object_new_uint64(qhca_engine_memory(hca->engine, &max));
+    return json_object_new_uint64(qhca_engine_memory(hca->host.engine, &max));
 }
 
 static struct json_object *get_max_memory(struct hca *hca)
 {
     uint64_t max;
 
-    qhca_engine_memory(hca->engine, &max);
+    qhca_engine_memory(hca->host.engine, &max);
     return json_object_new_uint64(max);
 }
 
@@ -40,7 +40,7 @@ static struct json_object *get_faults(struct hca *hca)
 {
     char text[VHCA_RULES_TEXT];
 
-    qhca_engine_get_faults(hca->engine, text, sizeof(text));
+    qhca_engine_get_faults(hca->host.engine, text, sizeof(text));
     return json_object_new_string(text);
 }
 
@@ -99,7 +99,7 @@ static bool set_faults(struct hca *hca, struct json_object *value, char **why)
         *why = g_strdup("'faults' is text");
         return false;
     }
-    if (!qhca_engine_set_faults(hca->engine, hca_now(),
+    if (!qhca_engine_set_faults(hca->host.engine, hca_now(),
                                 json_object_get_string(value), &err)) {
         *why = g_strdup_printf("faults: line %u, column %u: %s", err.line,
                                err.column, err.what);
@@ -124,7 +124,7 @@ static bool set_bandwidth(struct hca *hca, struct json_object *value,
         return false;
     }
     hca->props.bandwidth = (uint32_t)mbit;
-    qhca_engine_set_bandwidth(hca->engine, hca_now(), (unsigned)mbit);
+    qhca_engine_set_bandwidth(hca->host.engine, hca_now(), (unsigned)mbit);
     return true;
 }
 
@@ -158,7 +158,7 @@ static bool set_inject_fatal(struct hca *hca, struct json_object *value,
         return false;
     }
     if (json_object_get_boolean(value)) {
-        hca->todo |= HCA_TODO_FATAL;
+        hca->host.todo |= QHCA_TODO_FATAL;
     }
     return true;
 }

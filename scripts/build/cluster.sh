@@ -113,7 +113,7 @@ fi
 base_key=$(hash_text "$NS3" "${OPTIONS[@]}")
 STEP_TAG=$base_key
 out=$QHCA_CACHE/cluster${kind:+-$kind}-$(hash_text "$base_key" \
-	"$(hash_tree "$QHCA_TOP"/sim/ns3 "$QHCA_TOP"/qemu-device/{engine,tests} "$QHCA_TOP/include/qhca")")
+	"$(hash_tree "$QHCA_TOP"/sim/ns3 "$QHCA_TOP"/qemu-device/{common,engine,tests} "$QHCA_TOP/include/qhca")")
 have "$out" || with_lock "cluster-$base_key" make_final
 cache_trim cluster 6
 if [ -z "$ranks" ]; then

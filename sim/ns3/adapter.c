@@ -32,13 +32,6 @@ static struct guest *enter(const struct adapter *a, uint64_t now)
     return a->node.g;
 }
 
-static void settle(struct guest *g)
-{
-    while (g->scheduled) {
-        guest_run(g);
-    }
-}
-
 static bool uplink(struct guest *g, const uint8_t *frame, size_t len)
 {
     struct adapter *a = g->opaque;
@@ -249,7 +242,7 @@ void adapter_connect(struct adapter *a, unsigned flow, unsigned host,
     for (unsigned i = 0; !sends && i < a->cfg->window; i++) {
         receive(q);
     }
-    settle(a->node.g);
+    guest_settle(a->node.g);
 }
 
 static unsigned flow_of(const struct adapter *a, uint32_t qpn)
@@ -283,7 +276,7 @@ void adapter_write(struct adapter *a, uint64_t now, unsigned flow,
     };
 
     rc_post(q, &wr);
-    settle(g);
+    guest_settle(g);
 }
 
 void adapter_receive(struct adapter *a, uint64_t now, const uint8_t *frame,
@@ -292,7 +285,7 @@ void adapter_receive(struct adapter *a, uint64_t now, const uint8_t *frame,
     struct guest *g = enter(a, now);
 
     qhca_engine_rx_frame(g->e, clock_now, frame, len);
-    settle(g);
+    guest_settle(g);
 }
 
 void adapter_ready(struct adapter *a, uint64_t now)
@@ -300,12 +293,12 @@ void adapter_ready(struct adapter *a, uint64_t now)
     struct guest *g = enter(a, now);
 
     qhca_engine_tx_ready(g->e, clock_now);
-    settle(g);
+    guest_settle(g);
 }
 
 uint64_t adapter_deadline(const struct adapter *a)
 {
-    uint64_t at = a->node.g->deadline;
+    uint64_t at = a->node.g->host.deadline;
 
     return at == UINT64_MAX || at < START ? at : at - START;
 }
@@ -314,9 +307,8 @@ void adapter_tick(struct adapter *a, uint64_t now)
 {
     struct guest *g = enter(a, now);
 
-    g->deadline = UINT64_MAX;
-    qhca_engine_tick(g->e, clock_now);
-    settle(g);
+    qhca_host_tick(&g->host, clock_now);
+    guest_settle(g);
 }
 
 bool adapter_poll(struct adapter *a, uint64_t now, struct adapter_done *done)
@@ -336,7 +328,7 @@ bool adapter_poll(struct adapter *a, uint64_t now, struct adapter_done *done)
     done->status = cqe.status;
     if (done->received && cqe.status == QHCA_WC_SUCCESS) {
         receive(&a->flow[done->flow]);
-        settle(g);
+        guest_settle(g);
     }
     return true;
 }

@@ -52,8 +52,8 @@ static void worst(struct cost *w, struct cost c)
 
 static void run_all(void)
 {
-    for (; g->scheduled; num_bh++) {
-        g->scheduled = false;
+    for (; g->host.todo; num_bh++) {
+        g->host.todo = 0;
         begin();
         qhca_engine_run(g->e, *g->clock);
         worst(&bh, end());

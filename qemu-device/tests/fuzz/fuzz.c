@@ -401,7 +401,7 @@ void fuzz_end(struct fuzz *f)
     qhca_engine_reset(f->n.g->e, *f->n.g->clock);
     REQUIRE(qhca_engine_num_objects(f->n.g->e) == 0);
     REQUIRE(f->n.g->e->table_blocks == 0);
-    REQUIRE(f->n.g->deadline == UINT64_MAX);
+    REQUIRE(f->n.g->host.deadline == UINT64_MAX);
     harness_cleanup();
 }
 

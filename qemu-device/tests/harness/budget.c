@@ -17,9 +17,9 @@ unsigned settle(void)
     unsigned calls = 0;
     uint64_t before;
 
-    for (; g->scheduled; calls++) {
+    for (; g->host.todo; calls++) {
         REQUIRE(calls < 100000);
-        g->scheduled = false;
+        g->host.todo = 0;
         before = dma_calls();
         qhca_engine_run(g->e, *g->clock);
         check_call(before);
@@ -32,14 +32,13 @@ void let_pass(uint64_t ns, unsigned calls)
     uint64_t end = *g->clock + ns;
 
     while (*g->clock < end) {
-        if (g->scheduled) {
-            g->scheduled = false;
+        if (g->host.todo) {
+            g->host.todo = 0;
             qhca_engine_run(g->e, *g->clock);
-        } else if (g->deadline <= end) {
+        } else if (g->host.deadline <= end) {
             REQUIRE(calls-- > 0);
-            *g->clock = MAX_OF(g->deadline, *g->clock);
-            g->deadline = UINT64_MAX;
-            qhca_engine_tick(g->e, *g->clock);
+            *g->clock = MAX_OF(g->host.deadline, *g->clock);
+            qhca_host_tick(&g->host, *g->clock);
         } else {
             *g->clock = end;
         }

@@ -48,7 +48,7 @@ static struct qhca_cmd_comp *await_comp(struct guest *g)
 
     comp = guest_ptr(g, g->cmd_cq + g->cmd_ci % size * sizeof(*comp),
                      sizeof(*comp));
-    while ((comp->owner & QHCA_OWNER_PHASE) != phase && g->scheduled) {
+    while ((comp->owner & QHCA_OWNER_PHASE) != phase && g->host.todo) {
         guest_run(g);
     }
     if ((comp->owner & QHCA_OWNER_PHASE) != phase && g->limited) {

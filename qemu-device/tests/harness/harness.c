@@ -210,7 +210,7 @@ static void set_timer(void *opaque, uint64_t deadline)
 {
     struct guest *g = opaque;
 
-    g->deadline = deadline;
+    qhca_host_set_timer(opaque, deadline);
     g->cost.timers++;
 }
 
@@ -218,7 +218,7 @@ static void schedule(void *opaque)
 {
     struct guest *g = opaque;
 
-    g->scheduled = true;
+    qhca_host_schedule(opaque);
     g->cost.timers++;
 }
 
@@ -332,11 +332,11 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
     g->in_memory = getenv("QHCA_TEST_SHADOW") != NULL;
     g->shadows = calloc(SHADOW_PAGES, sizeof(*g->shadows));
     REQUIRE(g->shadows);
-    g->deadline = UINT64_MAX;
+    qhca_host_init(&g->host, NULL, NULL);
     g->rng = seed * 2 + 1;
     g->heap = &g->heaps[0];
     heap_use(g->heap);
-    g->e = qhca_engine_new(&cfg, &guest_ops, g);
+    g->e = g->host.engine = qhca_engine_new(&cfg, &guest_ops, &g->host);
     heap_use(NULL);
     REQUIRE(g->e);
     guest_set_faults(g, getenv("QHCA_TEST_FAULTS"));
@@ -417,7 +417,8 @@ void guest_run(struct guest *g)
 {
     bool look = g->look;
 
-    g->scheduled = g->look = false;
+    g->host.todo = 0;
+    g->look = false;
     /* Without time it sees nothing: the timer wakes only one that sleeps. */
     if (look && !qhca_engine_look(g->e, *g->clock)) {
         qhca_engine_rest(g->e, *g->clock);
@@ -429,10 +430,10 @@ void guest_settle(struct guest *g)
 {
     unsigned limit = 1000000;
 
-    while (g->scheduled && limit-- > 0) {
+    while (g->host.todo && limit-- > 0) {
         guest_run(g);
     }
-    CHECK(!g->scheduled);       /* otherwise it spins */
+    CHECK(!g->host.todo);       /* otherwise it spins */
 }
 
 void guest_advance(struct guest *g, uint64_t ns)
@@ -440,10 +441,9 @@ void guest_advance(struct guest *g, uint64_t ns)
     uint64_t end = *g->clock + ns;
 
     guest_settle(g);
-    while (g->deadline <= end) {
-        *g->clock = g->deadline > *g->clock ? g->deadline : *g->clock;
-        g->deadline = UINT64_MAX;
-        qhca_engine_tick(g->e, *g->clock);
+    while (g->host.deadline <= end) {
+        *g->clock = g->host.deadline > *g->clock ? g->host.deadline : *g->clock;
+        qhca_host_tick(&g->host, *g->clock);
         guest_settle(g);
     }
     *g->clock = end;

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../common/host.h"
 #include "bounds.h"
-#include "engine.h"
 #include "oom.h"
 #include "tap.h"
 
@@ -40,6 +40,7 @@ struct sent {
 
 /* struct guest - one machine with one HCA */
 struct guest {
+    struct qhca_host host;      /* of @e; first: the callbacks get this */
     struct guest *next;
     struct qhca_engine *e;
     struct qhca_engine *spare;  /* loads what @e saves, see snapshot.h */
@@ -52,10 +53,8 @@ struct guest {
     bool bank_closed;           /* accesses to the bank fail the test */
     uint64_t *clock;            /* own_clock, or the network's */
     uint64_t own_clock;
-    uint64_t deadline;          /* set by ops->set_timer */
     uint64_t rng;               /* for object numbers and keys */
     uint64_t drawn;             /* the last two numbers from @rng */
-    bool scheduled;
     unsigned irqs[NUM_VECTORS];
     unsigned removed;           /* calls of ops->remove */
     unsigned errors;            /* guest_error calls */

@@ -221,7 +221,7 @@ static bool run_scheduled(struct net *n)
     unsigned i;
 
     for (i = 0; i < n->num_guests; i++) {
-        if (n->guest[i]->scheduled) {
+        if (n->guest[i]->host.todo) {
             guest_run(n->guest[i]);
             any = true;
         }
@@ -244,8 +244,8 @@ static bool step(struct net *n, uint64_t end)
         when = n->frame[frame].when;
     }
     for (i = 0; i < n->num_guests; i++) {
-        if (n->guest[i]->deadline < when) {
-            when = n->guest[i]->deadline;
+        if (n->guest[i]->host.deadline < when) {
+            when = n->guest[i]->host.deadline;
             timed = n->guest[i];
         }
     }
@@ -254,8 +254,7 @@ static bool step(struct net *n, uint64_t end)
     }
     n->clock = when > n->clock ? when : n->clock;
     if (timed) {
-        timed->deadline = UINT64_MAX;
-        qhca_engine_tick(timed->e, n->clock);
+        qhca_host_tick(&timed->host, n->clock);
     } else {
         deliver(n, (unsigned)frame);
     }

@@ -355,13 +355,12 @@ void scene_poke(uint64_t rng)
     ring_all(&rng);
     frames_for_rules();
     packet_to_all(&rng);
-    for (unsigned i = 0; i < 50 && g->scheduled; i++) {
+    for (unsigned i = 0; i < 50 && g->host.todo; i++) {
         guest_run(g);
     }
-    for (unsigned i = 0; i < 50 && g->deadline != UINT64_MAX; i++) {
-        *g->clock = g->deadline > *g->clock ? g->deadline : *g->clock;
-        g->deadline = UINT64_MAX;
-        qhca_engine_tick(g->e, *g->clock);
+    for (unsigned i = 0; i < 50 && g->host.deadline != UINT64_MAX; i++) {
+        *g->clock = g->host.deadline > *g->clock ? g->host.deadline : *g->clock;
+        qhca_host_tick(&g->host, *g->clock);
     }
     g->num_sent = 0;
 }

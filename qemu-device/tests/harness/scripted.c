@@ -99,7 +99,7 @@ void answer_read(uint8_t opcode, uint32_t psn, size_t len)
 void expect_dead(void)
 {
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
-    CHECK(g->deadline == UINT64_MAX);
+    CHECK(g->host.deadline == UINT64_MAX);
     peer_expect_none(&qp);
     rc_expect_none(&qp.scq);
 }

@@ -125,7 +125,8 @@ bool shadow_ring(struct guest *g, unsigned page, unsigned off, uint64_t val)
                                               (uint64_t)off / 8))) {
         shadow_ask(s);
     } else if (g->looks_late) {
-        g->scheduled = g->look = true;
+        qhca_host_schedule(&g->host);
+        g->look = true;
         return true;
     }
     /*

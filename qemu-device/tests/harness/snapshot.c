@@ -92,7 +92,7 @@ static bool to_spare(struct guest *g)
     }
     before = heap_use(other_heap(g));
     if (!g->spare) {
-        g->spare = qhca_engine_new(&e->cfg, &guest_ops, g);
+        g->spare = qhca_engine_new(&e->cfg, &guest_ops, &g->host);
         REQUIRE(g->spare);
     }
     g->spare->cfg.frames = e->cfg.frames;       /* tests change these */
@@ -110,12 +110,12 @@ static bool to_spare(struct guest *g)
 
 void snapshot_check(struct guest *g)
 {
-    uint64_t deadline = g->deadline;
-    bool scheduled = g->scheduled;
+    uint64_t deadline = g->host.deadline;
+    unsigned todo = g->host.todo;
 
     to_spare(g);
-    g->deadline = deadline;
-    g->scheduled = scheduled;
+    g->host.deadline = deadline;
+    g->host.todo = todo;
 }
 
 void snapshot_cycle(struct guest *g)
@@ -125,7 +125,7 @@ void snapshot_cycle(struct guest *g)
     if (!to_spare(g)) {
         return;
     }
-    g->e = g->spare;
+    g->e = g->host.engine = g->spare;
     g->spare = e;
     g->heap = other_heap(g);
     count++;

@@ -372,11 +372,11 @@ static void check_quiet(struct sim *s)
          * A PD, two MRs, two EQs and doorbells are left; and with a limit a
          * timer, for the last commands.
          */
-        if ((g->deadline != UINT64_MAX && !g->limited) ||
-            (g->scheduled && !g->look) ||
+        if ((g->host.deadline != UINT64_MAX && !g->limited) ||
+            (g->host.todo && !g->look) ||
             qhca_engine_num_objects(g->e) != left) {
             sim_fail(s, "node %u is not quiet: timer %llu, %u objects", i,
-                     (unsigned long long)g->deadline,
+                     (unsigned long long)g->host.deadline,
                      qhca_engine_num_objects(g->e));
         }
     }

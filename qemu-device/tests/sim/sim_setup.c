@@ -39,7 +39,7 @@ static void recycle(struct sim *s, unsigned i)
     sim_rules(s, g, sim_faults);
     g->brk = RAM_BASE;
     g->cmd_sq = 0;
-    g->scheduled = g->look = false;
+    g->host.todo = g->look = false;
     g->rings = 0;
     g->net_blocked = false;
     s->net->together = s->seed >> 1 & 1;

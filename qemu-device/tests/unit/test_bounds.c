@@ -172,7 +172,7 @@ static void all_may_send(void)
     CHECK_EQ(g->num_sent, 0);
     g->net_blocked = false;
     qhca_engine_tx_ready(g->e, *g->clock);
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     frames = g->num_sent;
     CHECK(frames > VHCA_FIFO_FRAMES && frames < SENDERS * WRS * 8);
     guest_settle(g);
@@ -284,7 +284,7 @@ static unsigned deliver(void)
     unsigned units = g->e->spent;
 
     CHECK(units <= ENTRY + QHCA_MAX_RECV_SGE + 16);
-    while (g->scheduled) {
+    while (g->host.todo) {
         guest_run(g);
         CHECK(g->cost.units <= ENTRY + QHCA_MAX_RECV_SGE + 16);
         units += g->cost.units;

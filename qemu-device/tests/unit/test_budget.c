@@ -63,7 +63,7 @@ static void test_events_in_line(void)
     before = dma_calls();
     eq_arm(&eq);
     check_call(before);
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     settle();
     for (unsigned i = 0; i < ARRAY_SIZE(cq); i++) {
         eq_expect(&eq, QHCA_EVENT_COMP, cq[i].cqn);
@@ -98,11 +98,11 @@ static void test_timers(void)
     *g->clock += 1000;
     qhca_engine_tick(g->e, *g->clock);
     CHECK(expired > 0 && expired <= CALL);
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     settle();
     CHECK_EQ(expired, ARRAY_SIZE(timers));
     guest_advance(g, 1000);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
 }
 
 /* ---- the slice ---- */
@@ -128,7 +128,7 @@ static void test_slice(void)
     }
     CHECK(dma_calls() - before <= SLICE + STEP);
     CHECK(dma_calls() - before > SLICE / 8);
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     before = dma_calls();
     *g->clock += 20000000;
     rc_post(&qp, &wr);
@@ -160,7 +160,7 @@ static void test_frame(void)
     guest_rx(g, frame, roce_finish(&p, frame));
     check_call(before);
     CHECK(g->num_sent <= CALL);
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     settle();
     CHECK_EQ(peer_drain(&qp), NODE_MEM / 256);
 }
@@ -208,15 +208,15 @@ static void test_many_pages(void)
     }
     own = g->e;
     g->e = e;                           /* the callbacks look at its state */
-    g->scheduled = false;
+    g->host.todo = 0;
     qhca_engine_doorbell(e, 1000000, 0, QHCA_DB_CMD, 256ull << 32);
     tap_note("%u units for %u of 256 SET_GID, %u pages", e->spent,
              e->cmdq->ci, PAGES);
     CHECK(e->spent <= CALL + STEP + 3);
     CHECK(e->cmdq->ci > 0 &&
           e->cmdq->ci <= 2 + CALL / (PAGES / VHCA_UNIT_OBJECTS));
-    while (g->scheduled) {
-        g->scheduled = false;
+    while (g->host.todo) {
+        g->host.todo = 0;
         qhca_engine_run(e, 1000000);
     }
     CHECK_EQ(e->cmdq->ci, 256);

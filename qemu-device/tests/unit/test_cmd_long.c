@@ -38,7 +38,7 @@ static void test_many_commands(void)
     }
     cmd[255].opcode = htole16(QHCA_CMD_ALLOC_PD);
     ring_commands(cmd, 256);
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     CHECK(g->irqs[0] > 0);              /* some commands are done */
     calls = settle();
     CHECK(calls >= 255 * REGION / 512 / CALL);
@@ -64,7 +64,7 @@ static void test_huge_region(void)
     cmd = huge_region(VHCA_MAX_TABLE_BLOCKS - g->e->table_blocks);
     irqs = g->irqs[0];
     ring_commands(&cmd, 1);
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     CHECK_EQ(g->irqs[0], irqs);
     wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 100000);
     rc_aim(&wr, &node, 200000);
@@ -95,10 +95,10 @@ static void start_huge_region(void)
     cmd = huge_region(1u << 22);
     ring_commands(&cmd, 1);
     for (unsigned i = 0; i < 2; i++) {
-        g->scheduled = false;
+        g->host.todo = 0;
         qhca_engine_run(g->e, *g->clock);
     }
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     CHECK_EQ(g->e->table_blocks, 1u << 22);
 }
 
@@ -181,8 +181,8 @@ static void test_resize_cq(void)
 
     cmd = resize_cq(&cq, CQ_LOG + 1, &buf);
     ring_commands(&cmd, 1);
-    for (units = g->e->spent; g->scheduled; units += g->e->spent) {
-        g->scheduled = false;
+    for (units = g->e->spent; g->host.todo; units += g->e->spent) {
+        g->host.todo = 0;
         for (end = n + 100; n < end; n++) {
             push_cqe(&cq, n);
         }
@@ -204,7 +204,7 @@ static void test_resize_cq(void)
     cq = full_cq(CQ_FULL / 2);
     cmd = resize_cq(&cq, CQ_LOG - 1, &buf);
     ring_commands(&cmd, 1);
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     push_cqe(&cq, CQ_FULL / 2);
     settle();
     CHECK_EQ(last()->status, QHCA_ERR_STATE);
@@ -216,7 +216,7 @@ static void test_resize_cq(void)
     cq = full_cq(CQ_FULL);
     cmd = resize_cq(&cq, CQ_LOG + 1, &buf);
     ring_commands(&cmd, 1);
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     push_cqe(&cq, 0);
     settle();
     CHECK_EQ(last()->status, QHCA_ERR_STATE);
@@ -267,7 +267,7 @@ static void test_resize_srq(void)
     full_srq(8);
     cmd = resize_srq(&buf);
     ring_commands(&cmd, 1);
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     srq_post(&srq, n - 1, 0, 1);        /* one WQE more, */
     for (unsigned i = 0; i < 3; i++) {  /* and three are used */
         wr = rc_wr(&qp, QHCA_WR_SEND, 500000 + i, 1);
@@ -320,7 +320,7 @@ static void test_resize_srq_given_back(void)
     settle();
     cmd = resize_srq(&buf);
     ring_commands(&cmd, 1);
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     rc_post(&qp, &wr);                  /* its CQ is full */
     settle();
     CHECK_EQ(last()->status, QHCA_ERR_STATE);

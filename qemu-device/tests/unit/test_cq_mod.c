@@ -52,7 +52,7 @@ static void by_count(void)
     expect_event();
     guest_advance(g, 10000000);
     eq_expect_none(&eq);                /* C-017 one arm, one event */
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
 }
 
 static void by_time(void)
@@ -155,15 +155,15 @@ static void gone(void)
     CHECK_EQ(cq_moderate(&cq, 9, 1000), QHCA_OK);
     cq_arm(&cq, false);
     push(false, 1);
-    CHECK(g->deadline != UINT64_MAX);
+    CHECK(g->host.deadline != UINT64_MAX);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_CQ, cq.cqn), QHCA_OK);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
     cq = cq_create(g, &eq, 3, 6);
     CHECK_EQ(cq_moderate(&cq, 9, 1000), QHCA_OK);
     cq_arm(&cq, false);
     push(false, 1);
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
     guest_advance(g, 5000000);
     CHECK_EQ(g->dma_after_stop, 0);
 }

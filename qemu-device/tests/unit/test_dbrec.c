@@ -105,7 +105,7 @@ static void flushed_between(void)
     CHECK(!record(&peer)->ring);
     rc_recv(&peer, 1, 0, 4096);
     CHECK(!record(&peer)->ring);
-    g->scheduled = false;
+    g->host.todo = 0;
     qhca_engine_run(g->e, *g->clock);
     CHECK(record(&peer)->ring);
     rc_expect(&peer.rcq, 1, QHCA_WC_WR_FLUSH_ERR);

@@ -77,7 +77,7 @@ static void send(uint32_t psn, uint8_t fill)
 static void first_has_it(void)
 {
     CHECK(vhca_delivering(g->e));
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     CHECK(!qhca_engine_has_time(g->e, *g->clock));
     rc_expect(&one[0].rcq, 0, 0);
     rc_expect_none(&one[1].rcq);
@@ -88,9 +88,9 @@ static void finish(void)
 {
     unsigned calls = 0;
 
-    while (g->scheduled) {
+    while (g->host.todo) {
         REQUIRE(++calls < 1000);
-        g->scheduled = false;
+        g->host.todo = 0;
         qhca_engine_run(g->e, *g->clock);
         CHECK(g->cost.units < CALL + VHCA_MAX_FRAME + STEP);
     }

@@ -206,7 +206,7 @@ static void test_cmd_stall(void)
     before = qhca_engine_num_objects(g->e);
     CHECK_EQ(alloc_pd(), -1);
     CHECK_EQ(alloc_pd(), -1);
-    CHECK(!g->scheduled);
+    CHECK(!g->host.todo);
     guest_advance(g, 5 * MS - 1);
     CHECK_EQ(qhca_engine_num_objects(g->e), before);
     guest_advance(g, 1);
@@ -222,7 +222,7 @@ static void test_cmd_hang(void)
     CHECK_EQ(alloc_pd(), -1);
     guest_advance(g, 100000 * MS);
     CHECK_EQ(alloc_pd(), -1);
-    CHECK(g->deadline == UINT64_MAX);
+    CHECK(g->host.deadline == UINT64_MAX);
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
     guest_enable(g, 5);
     CHECK_EQ(alloc_pd(), QHCA_OK);
@@ -292,7 +292,7 @@ static void test_timer(void)
     }
     guest_advance(g, 100 * MS);
     CHECK_EQ(faults_hits(0), 3);
-    CHECK(g->deadline == UINT64_MAX);
+    CHECK(g->host.deadline == UINT64_MAX);
 
     /* After a reset the timer starts again when the device runs. */
     faults_set("timer after=2ms link-down=1ms");

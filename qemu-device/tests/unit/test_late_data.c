@@ -16,7 +16,7 @@ static void test_within(void)
         CHECK(is_all(X, LEN, 0xff));
         drain_cq(&qp.scq);
     }
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
 }
 
 /* A saved state has nothing that is late: it is in memory by then. */
@@ -50,13 +50,13 @@ static void test_reset(void)
     put_op(&qp_two, QHCA_WR_RDMA_READ, Y, SRC, LEN);
     rc_ring(&qp_two);
     rc_ring(&qp);
-    CHECK(g->e->memory->late.num && g->deadline != UINT64_MAX);
+    CHECK(g->e->memory->late.num && g->host.deadline != UINT64_MAX);
     qhca_engine_reset(g->e, *g->clock);
     memset(spot(X), 0, LEN);
     CHECK_EQ(g->e->memory->late.num, 0);
     let_pass(1000000, 1000);
     CHECK(is_all(X, LEN, 0));
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
 }
 
 /* More than fits is written at once, and in the end all of it is right. */

@@ -33,7 +33,7 @@ static void test_round_trip(void)
     CHECK_EQ(finished(), 0);
     let_pass(20, 4);
     CHECK_EQ(finished(), 1);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
     CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
 }
 
@@ -49,7 +49,7 @@ static void test_line_is_full(void)
     guest_set_faults(g, "");
     let_pass(50 * MS, 5000);
     CHECK_EQ(finished(), 1000);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
     CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
 }
 
@@ -102,7 +102,7 @@ static void test_network(void)
     CHECK(snapshot_load(g, state, len));
     let_pass(10, 4);
     CHECK_EQ(g->num_sent, 6);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
 }
 
 /* Frames that QPs send to their own port leave together, as others do. */
@@ -133,7 +133,7 @@ static void test_raw(void)
     for (unsigned i = 0; i < 3; i++) {
         CHECK(flow_got(&raw, i, &f));
     }
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
 }
 
 /* QPs that send to the port itself do not wait for the network. */
@@ -182,7 +182,7 @@ static void test_lost(void)
     rc_ring(&qp);
     qhca_engine_reset(g->e, *g->clock);
     let_pass(5 * MS, 4);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
     CHECK_EQ(vhca_port_latency(g->e), MS);
 }
 

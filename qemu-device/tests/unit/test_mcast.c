@@ -324,7 +324,7 @@ static void test_fan_out(void)
     }
     rc_ring(&qps[0]);
     CHECK(counter(g, QHCA_CNT_RX_PKTS) <= 2048 + 128);
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     guest_settle(g);
     CHECK_EQ(counter(g, QHCA_CNT_RX_PKTS), num * 128);
 }

@@ -308,9 +308,9 @@ static unsigned worked(void)
 static void test_pays(void)
 {
     start(&RC_OPTS, true);
-    there.g->scheduled = false;
+    there.g->host.todo = 0;
     post(WRITE, 60000, 1);
-    CHECK(there.g->scheduled);
+    CHECK(there.g->host.todo);
     CHECK(worked() > 0);
     net_run(net, 1000000);
     rc_expect(&qp.scq, 0, QHCA_WC_SUCCESS);

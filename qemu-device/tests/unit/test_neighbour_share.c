@@ -63,7 +63,7 @@ static void test_slice(void)
     }
     tap_note("%u units, and it has time: %d", worked(),
              qhca_engine_has_time(there.g->e, net->clock));
-    there.g->scheduled = false;
+    there.g->host.todo = 0;
     qhca_engine_run(there.g->e, net->clock);
     owed = there.g->e->share.paid - net->clock;
     tap_note("its own guest now waits %llu ms for a command",

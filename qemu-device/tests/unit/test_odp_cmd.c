@@ -118,7 +118,7 @@ static void bound_amid(void)
     before = blocks_held();
     cmd.obj.obj = htole32(key);
     guest_cmd_start(g, &cmd, 1);
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     wr = wr_bind(&qp, next_key(mw), 0, 100, QHCA_ACCESS_REMOTE_WRITE);
     wr.mr_key = key;
     rc_finish(&qp, &wr, QHCA_WC_SUCCESS);

@@ -155,7 +155,7 @@ static void retries(void)
     peer_ack(&qp, PSN + 2);
     done(3, QHCA_WC_SUCCESS);
     CHECK_EQ(lists_read, 1);
-    CHECK(usable(f.key) && g->deadline == UINT64_MAX);
+    CHECK(usable(f.key) && g->host.deadline == UINT64_MAX);
 }
 
 /*
@@ -282,7 +282,7 @@ static void many(void)
     peer_ack(&qp, PSN);
     all_done(0, 201, QHCA_WC_SUCCESS);
     CHECK(!usable(f.key));
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
 }
 
 /* B-043: slots of unsignaled WRs are freed by the CQE of a later WR. */

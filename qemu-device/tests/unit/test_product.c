@@ -251,13 +251,12 @@ static void drain(void)
         uint64_t since = cpu_ns();
 
         REQUIRE(calls < 1000000);
-        if (g->scheduled) {
-            g->scheduled = false;
+        if (g->host.todo) {
+            g->host.todo = 0;
             qhca_engine_run(g->e, *g->clock);
-        } else if (g->deadline != UINT64_MAX) {
-            *g->clock = MAX_OF(g->deadline, *g->clock);
-            g->deadline = UINT64_MAX;
-            qhca_engine_tick(g->e, *g->clock);
+        } else if (g->host.deadline != UINT64_MAX) {
+            *g->clock = MAX_OF(g->host.deadline, *g->clock);
+            qhca_host_tick(&g->host, *g->clock);
         } else {
             break;
         }

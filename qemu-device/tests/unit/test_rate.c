@@ -202,7 +202,7 @@ static void test_change(void)
     expect_paced(RC_WRITE_MIDDLE, PSN + 1, 3, GBIT);
     CHECK_EQ(set_rate(&qp, 0), 0);
     CHECK_EQ(peer_drain(&qp), 2);
-    CHECK_EQ(g->deadline != UINT64_MAX, 1);     /* only the ACK timer */
+    CHECK_EQ(g->host.deadline != UINT64_MAX, 1);     /* only the ACK timer */
 }
 
 /* What waits here is not lost; but a dead peer is noticed. */
@@ -299,7 +299,7 @@ static void test_end(void)
         } else {
             CHECK_EQ(rc_destroy(&qp), 0);
         }
-        CHECK_EQ(g->deadline, UINT64_MAX);
+        CHECK_EQ(g->host.deadline, UINT64_MAX);
         guest_advance(g, 100000000);
         peer_expect_none(&qp);
     }
@@ -335,7 +335,7 @@ static void test_slack(void)
         n += peer_drain(&qp);
         if (n < 60) {
             /* The timer, as late as it may be. */
-            *g->clock = g->deadline + slack - 1;
+            *g->clock = g->host.deadline + slack - 1;
             guest_advance(g, 0);
         }
     }

@@ -188,7 +188,7 @@ static void test_dereg_midway(void)
     done(0, 0);
     done(1, QHCA_WC_LOC_PROT_ERR);
     CHECK_EQ(peer_drain(&qp), 0);
-    CHECK(g->deadline == UINT64_MAX);
+    CHECK(g->host.deadline == UINT64_MAX);
 }
 
 static void test_lengths(void)
@@ -243,7 +243,7 @@ static void test_lengths(void)
     done(0, QHCA_WC_WR_FLUSH_ERR);
     rc_expect(&qp.scq, 0, QHCA_WC_WR_FLUSH_ERR);
     guest_advance(g, 10 * T(10));
-    CHECK(g->deadline == UINT64_MAX);                           /* */
+    CHECK(g->host.deadline == UINT64_MAX);                           /* */
     peer_expect_none(&qp);
     rc_expect_none(&qp.scq);
 }
@@ -319,13 +319,12 @@ static void test_grace(void)
     post(QHCA_WR_SEND, 8);
     for (unsigned i = 0; i < 2; i++) {
         rc_expect_none(&qp.scq);
-        g->own_clock = g->deadline;
+        g->own_clock = g->host.deadline;
         heap_use(g->heap);
         CHECK(vhca_fifo_push(&g->e->port->loop, junk, sizeof(junk), 1,
                              0));
         heap_use(NULL);
-        g->deadline = UINT64_MAX;
-        qhca_engine_tick(g->e, g->own_clock);
+        qhca_host_tick(&g->host, g->own_clock);
     }
     done(0, QHCA_WC_RETRY_EXC_ERR);                             /* D-045 */
 }

@@ -231,7 +231,7 @@ static void test_forgets(void)
             ;                           /* drivers do it, too */
         }
         guest_advance(g, 20 * T(10));
-        CHECK(g->deadline == UINT64_MAX);
+        CHECK(g->host.deadline == UINT64_MAX);
         peer_expect_none(&qp);
 
         qp.o.rq_psn = PSN;

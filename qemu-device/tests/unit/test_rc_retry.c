@@ -71,7 +71,7 @@ static void test_progress(void)
     peer_ack(&qp, PSN + 3);
     done(2, 0);
     done(3, 0);
-    CHECK(g->deadline == UINT64_MAX);                           /* D-047 */
+    CHECK(g->host.deadline == UINT64_MAX);                           /* D-047 */
 }
 
 static void test_nak_seq(void)
@@ -273,7 +273,7 @@ static void test_read_rest(void)
     rc_expect_none(&qp.scq);
     answer_read(RC_READ_RESP_LAST, 2, 52);
     done(0, 0);
-    CHECK(g->deadline == UINT64_MAX);
+    CHECK(g->host.deadline == UINT64_MAX);
 }
 
 /* No packet is lost if the network blocks for a while, more than once. */

@@ -38,7 +38,7 @@ static void test_flush(void)
     rc_expect_none(&qp.scq);
     rc_expect_none(&qp.rcq);
     peer_expect_none(&qp);
-    CHECK(g->deadline == UINT64_MAX);
+    CHECK(g->host.deadline == UINT64_MAX);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_ERR_STATE);  /* */
     no_event();
 }
@@ -295,10 +295,10 @@ static void test_destroy_midway(void)
         wr = rc_wr(&qp, i & 1 ? QHCA_WR_RDMA_READ : QHCA_WR_SEND, 0, 500000);
         rc_aim(&wr, &node, NODE_MEM / 2);
         rc_post(&qp, &wr);
-        CHECK(g->scheduled);            /* the budget is used up */
+        CHECK(g->host.todo);            /* the budget is used up */
         CHECK_EQ(rc_destroy(i & 2 ? &peer : &qp), QHCA_OK);
         guest_advance(g, 100 * T(10));
-        CHECK(g->deadline == UINT64_MAX);
+        CHECK(g->host.deadline == UINT64_MAX);
         if (i & 2) {
             done(0, QHCA_WC_RETRY_EXC_ERR);
         }

@@ -147,7 +147,7 @@ static void no_time(void)
     CHECK(shadow_header(&page)->ask);
     CHECK(!shadow_look(g));
     CHECK(qhca_engine_rest(g->e, *g->clock));
-    CHECK(g->deadline != UINT64_MAX);
+    CHECK(g->host.deadline != UINT64_MAX);
     guest_advance(g, 1000000000);
     all_done(0, 40, QHCA_WC_SUCCESS);
     CHECK_EQ(shadow_header(&page)->look, 0);
@@ -165,7 +165,7 @@ static void look_is_paid(void)
         shadow_look(g);
     }
     CHECK(!qhca_engine_has_time(g->e, *g->clock));
-    CHECK(g->deadline != UINT64_MAX);
+    CHECK(g->host.deadline != UINT64_MAX);
     post_writes(&qp, 1, 8);
     shadow_ring_sq(&page, 0, &qp);
     CHECK(!shadow_look(g));

@@ -53,8 +53,8 @@ static void test_pages(void)
     before = sum_begun(rival, 2 * rivals);
     rc_ring(&qp);
     while (vhca_qp_get(g->e, qp.qpn)->sq.ci != n) {
-        REQUIRE(g->scheduled);
-        g->scheduled = false;
+        REQUIRE(g->host.todo);
+        g->host.todo = 0;
         qhca_engine_run(g->e, *g->clock);
     }
     done = sum_begun(rival, 2 * rivals) - before;
@@ -82,17 +82,16 @@ static unsigned run_until_done(const struct rc_qp *q, unsigned n,
 
     for (*worst = 0; num_done(q) < n; ) {
         REQUIRE(*g->clock - start < 20000000000);
-        REQUIRE(g->deadline != UINT64_MAX || g->scheduled);
+        REQUIRE(g->host.deadline != UINT64_MAX || g->host.todo);
         units = 0;
         for (end = *g->clock + 1000000; *g->clock < end; ) {
-            if (g->scheduled) {
-                g->scheduled = false;
+            if (g->host.todo) {
+                g->host.todo = 0;
                 qhca_engine_run(g->e, *g->clock);
                 units += g->e->spent;
-            } else if (g->deadline <= end) {
-                *g->clock = g->deadline > *g->clock ? g->deadline : *g->clock;
-                g->deadline = UINT64_MAX;
-                qhca_engine_tick(g->e, *g->clock);
+            } else if (g->host.deadline <= end) {
+                *g->clock = MAX_OF(g->host.deadline, *g->clock);
+                qhca_host_tick(&g->host, *g->clock);
                 units += g->e->spent;
             } else {
                 *g->clock = end;
@@ -120,7 +119,7 @@ static void test_cpu_share(void)
         before = dma_calls();
         rc_ring(&qp);
         CHECK(dma_calls() - before <= units + 64);
-        CHECK(!g->scheduled);           /* it would have no effect */
+        CHECK(!g->host.todo);           /* it would have no effect */
         before = dma_calls();
         reg_write(g, QHCA_REG_CMD_SQ_LO, 1);
         CHECK_EQ(dma_calls(), before);
@@ -132,7 +131,7 @@ static void test_cpu_share(void)
         CHECK(ms > 3000 * 6 / units && ms < 3000 * 12 / units);
         guest_advance(g, 100000000);
         CHECK(qhca_engine_has_time(g->e, *g->clock));
-        CHECK_EQ(g->deadline, UINT64_MAX);
+        CHECK_EQ(g->host.deadline, UINT64_MAX);
         CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
     }
 }
@@ -146,7 +145,7 @@ static void test_share_and_reset(void)
     CHECK(!qhca_engine_has_time(g->e, *g->clock));
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
     CHECK(!qhca_engine_has_time(g->e, *g->clock));
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
     CHECK(qhca_engine_has_time(g->e, *g->clock + 100000000));
 
     start_limited(0, 1, &RC_OPTS);
@@ -199,7 +198,7 @@ static void test_bandwidth(void)
         CHECK(ms + 3 > want && ms < want + want / 3 + 4);
         CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
         guest_advance(g, 1000000000);
-        CHECK_EQ(g->deadline, UINT64_MAX);
+        CHECK_EQ(g->host.deadline, UINT64_MAX);
     }
 }
 
@@ -266,11 +265,11 @@ static void pass(uint64_t ns, struct rc_qp *q)
             post_writes(q, 64, 65536);
             rc_ring(q);
         }
-        if (g->scheduled) {
-            g->scheduled = false;
+        if (g->host.todo) {
+            g->host.todo = 0;
             qhca_engine_run(g->e, *g->clock);
         } else {
-            *g->clock = MIN_OF(end, MAX_OF(g->deadline, *g->clock + 1000));
+            *g->clock = MIN_OF(end, MAX_OF(g->host.deadline, *g->clock + 1000));
             qhca_engine_tick(g->e, *g->clock);
         }
     }
@@ -339,11 +338,10 @@ static void test_timer_waits(void)
     post_writes(&qp, 40, 4000);
     rc_ring(&qp);
     CHECK(!qhca_engine_has_time(g->e, *g->clock));
-    *g->clock = g->deadline;
+    *g->clock = g->host.deadline;
     /* As QEMU's main loop does, without time passing. */
-    while (g->deadline <= *g->clock && ticks < 1000) {
-        g->deadline = UINT64_MAX;
-        qhca_engine_tick(g->e, *g->clock);
+    while (g->host.deadline <= *g->clock && ticks < 1000) {
+        qhca_host_tick(&g->host, *g->clock);
         CHECK(g->e->spent > 0);
         ticks++;
     }

@@ -51,7 +51,7 @@ static void check_usable(void)
 {
     CHECK_EQ(dev_state(g), QHCA_STATE_RESET);
     CHECK_EQ(qhca_engine_num_objects(g->e), 0);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
     guest_enable(g, 5);
     pd_create(g);
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
@@ -94,17 +94,17 @@ static void again_and_later(void)
     uint64_t left;
 
     take_scene();
-    left = g->deadline - g->e->now;
+    left = g->host.deadline - g->e->now;
     scene_poke(2);
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
     *g->clock += 1000000000000ull;
     g->e->now = *g->clock;
     CHECK(snapshot_load(g, good, good_len));
-    CHECK_EQ(g->deadline - g->e->now, left);
+    CHECK_EQ(g->host.deadline - g->e->now, left);
     CHECK(is_good());
     g->e->now -= 500000000000ull;       /* the clock is set back */
     CHECK(snapshot_load(g, good, good_len));
-    CHECK_EQ(g->deadline - g->e->now, left);
+    CHECK_EQ(g->host.deadline - g->e->now, left);
     CHECK(is_good());
 }
 
@@ -389,8 +389,8 @@ static void long_command(void)
     CHECK(g->e->cmdq->active && g->e->table_blocks);
     snapshot_cycle(g);
     CHECK(g->e->cmdq->active && !g->e->table_blocks);
-    while (g->scheduled && cycles++ < 1000) {
-        g->scheduled = false;
+    while (g->host.todo && cycles++ < 1000) {
+        g->host.todo = 0;
         qhca_engine_run(g->e, *g->clock);
     }
     CHECK(!g->e->cmdq->active);

@@ -92,7 +92,7 @@ static void test_lifted(void)
     let_pass(MS, 100000);
     CHECK_EQ(vhca_qp_get(g->e, qp.qpn)->sq.ci, 4000);
     let_pass(1000 * MS, 10);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
     CHECK_EQ(g->e->port->pace.cost, 0);
 }
 
@@ -278,7 +278,7 @@ static void test_grey_sleeps(void)
     rc_ring(&qp);
     let_pass(150 * MS, 60);
     CHECK_EQ(vhca_qp_get(g->e, qp.qpn)->sq.ci, 2);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
     qhca_engine_reset(g->e, *g->clock);
     CHECK_EQ(g->e->rules->mbit, 1);
 }

@@ -91,7 +91,7 @@ static void test_resume_early(void)
         put(QHCA_WR_SEND, i & 1);
     }
     rc_ring(&qp);                       /* the budget ends it early */
-    CHECK(g->scheduled);
+    CHECK(g->host.todo);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
     post(QHCA_WR_SEND);

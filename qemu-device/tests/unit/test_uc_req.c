@@ -54,7 +54,7 @@ static void test_packets(void)
             CHECK(k || ops[op].wr < QHCA_WR_RDMA_WRITE ||
                   (p.dma_len == l && p.rkey == node.mr.key));
         }
-        CHECK(g->deadline == UINT64_MAX);       /* no timer */
+        CHECK(g->host.deadline == UINT64_MAX);       /* no timer */
     }
     peer_expect_none(&qp);
     CHECK_EQ(rc_query(&qp).next_psn, htole32(psn));

@@ -40,7 +40,7 @@ static void test_packets(void)
         done(n, 0);
     }
     peer_expect_none(&qp);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
 }
 
 /* A datagram has the address, QPN and Q_Key of its WR. */

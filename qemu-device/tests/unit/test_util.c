@@ -285,7 +285,7 @@ static void timer_order(void)
         CHECK_EQ(timers[i].fired_at, expect[i]);
     }
     CHECK(!out_of_order);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
 }
 
 static void timer_restarts_itself(struct qhca_engine *e, struct vhca_timer *t)
@@ -304,15 +304,15 @@ static void timer_no_spin(void)
     timers[0].t.fn = timer_restarts_itself;
     vhca_timer_set(g->e, &timers[0].t, *g->clock + 10);
     qhca_engine_run(g->e, *g->clock);
-    CHECK_EQ(g->deadline, *g->clock + 10);
+    CHECK_EQ(g->host.deadline, *g->clock + 10);
     *g->clock += 10;
     qhca_engine_tick(g->e, *g->clock);
     CHECK_EQ(timers[0].fired, 1);
-    CHECK_EQ(g->deadline, *g->clock + 1);
+    CHECK_EQ(g->host.deadline, *g->clock + 1);
     vhca_timer_cancel(g->e, &timers[0].t);
     vhca_timer_cancel(g->e, &timers[0].t);
     qhca_engine_run(g->e, *g->clock);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
 }
 
 static void timers_stop_with_the_device(void)
@@ -322,7 +322,7 @@ static void timers_stop_with_the_device(void)
     vhca_timer_set(g->e, &timers[0].t, *g->clock + 10);
     qhca_engine_run(g->e, *g->clock);
     qhca_engine_inject_fatal(g->e, *g->clock);
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK_EQ(g->host.deadline, UINT64_MAX);
     qhca_engine_tick(g->e, *g->clock + 100);
     CHECK_EQ(timers[0].fired, 0);
 }

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca hosts: what each program around an engine does in the same way. */
+#include "host.h"
+
+#define TRACE(h, point, ...) \
+    do { \
+        if ((h)->trace) { \
+            (h)->trace->point(h, __VA_ARGS__); \
+        } \
+    } while (0)
+
+void qhca_host_init(struct qhca_host *h, const struct qhca_props *props,
+                    const struct qhca_host_traces *trace)
+{
+    *h = (struct qhca_host) {
+        .props = props, .trace = trace, .deadline = UINT64_MAX, .up = true,
+    };
+}
+
+void qhca_host_set_timer(void *opaque, uint64_t deadline)
+{
+    struct qhca_host *h = opaque;
+
+    TRACE(h, timer, deadline);
+    h->deadline = deadline;
+}
+
+void qhca_host_schedule(void *opaque)
+{
+    struct qhca_host *h = opaque;
+
+    h->todo |= QHCA_TODO_RUN;
+}
+
+void qhca_host_raise_irq(void *opaque, unsigned vector)
+{
+    struct qhca_host *h = opaque;
+
+    if (vector < h->props->vectors) {
+        TRACE(h, irq, vector);
+        h->irqs |= (uint64_t)1 << vector;
+    }
+}
+
+unsigned qhca_host_next_irq(struct qhca_host *h)
+{
+    unsigned vector = (unsigned)__builtin_ctzll(h->irqs);
+
+    h->irqs &= h->irqs - 1;
+    return vector;
+}
+
+void qhca_host_tick(struct qhca_host *h, uint64_t now)
+{
+    if (now >= h->deadline) {
+        h->deadline = UINT64_MAX;
+        qhca_engine_tick(h->engine, now);
+    }
+}
+
+void qhca_host_work(struct qhca_host *h, uint64_t now, unsigned todo)
+{
+    todo &= h->todo;
+    h->todo &= ~todo;
+    if (todo) {
+        TRACE(h, bh, todo);
+    }
+    if (todo & QHCA_TODO_LINK) {
+        TRACE(h, net_link, h->up);
+        qhca_engine_set_link(h->engine, now, h->up);
+    }
+    if (todo & QHCA_TODO_SPEED) {
+        qhca_engine_set_bandwidth(h->engine, now, h->props->bandwidth);
+    }
+    if (todo & QHCA_TODO_FATAL) {
+        qhca_engine_inject_fatal(h->engine, now);
+    }
+    if (todo & QHCA_TODO_TX_READY) {
+        qhca_engine_tx_ready(h->engine, now);
+    }
+    if (todo & QHCA_TODO_RUN) {
+        qhca_engine_run(h->engine, now);
+    }
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca hosts: what each program around an engine does in the same way.
+ *
+ * A host is as passive as its engine: it has no lock, thread, clock or file.
+ * The program serialises calls, passes the time, and acts on @todo, @irqs and
+ * @deadline after a call has returned. The engine's opaque pointer is the
+ * struct qhca_host.
+ */
+#ifndef QHCA_COMMON_HOST_H
+#define QHCA_COMMON_HOST_H
+
+#include "props.h"
+
+/* Work that is left. QEMU saves some of these bits: they keep their places. */
+enum {
+    QHCA_TODO_RUN = 1 << 0,         /* qhca_engine_run() */
+    QHCA_TODO_TX_READY = 1 << 1,    /* the network takes frames again */
+    QHCA_TODO_RX = 1 << 2,          /* the network has frames for the device */
+    QHCA_TODO_LINK = 1 << 3,        /* the carrier changed */
+    QHCA_TODO_FATAL = 1 << 4,       /* the operator wants a fatal error */
+    QHCA_TODO_RESET = 1 << 5,       /* a reset came while the engine ran */
+    QHCA_TODO_SPEED = 1 << 6,       /* the bandwidth may be another one */
+    QHCA_TODO_REMOVE = 1 << 7,      /* a fault rule removes the device */
+};
+
+/**
+ * struct qhca_host_traces - functions for the trace points of a host, see
+ * trace.def
+ */
+struct qhca_host_traces {
+#define VHCA_TRACE(name, params, args) void (*name)(void *opaque, params);
+#include "trace.def"
+};
+
+/**
+ * struct qhca_host - an engine, and what its program has yet to do for it
+ * @engine: the engine
+ * @props: what the operator has chosen, or NULL for a host that asks for nothing
+ * @trace: trace functions, or NULL
+ * @todo: work that is left, QHCA_TODO_*
+ * @deadline: when to call qhca_host_tick(); UINT64_MAX: never
+ * @irqs: vectors raised, messages not yet sent
+ * @up: the network has a carrier
+ */
+struct qhca_host {
+    struct qhca_engine *engine;
+    const struct qhca_props *props;
+    const struct qhca_host_traces *trace;
+    unsigned todo;
+    uint64_t deadline, irqs;
+    bool up;
+};
+
+/**
+ * qhca_host_init - make a host without an engine, with nothing left to do
+ * @h: host
+ * @props: see struct qhca_host
+ * @trace: see struct qhca_host
+ */
+void qhca_host_init(struct qhca_host *h, const struct qhca_props *props,
+                    const struct qhca_host_traces *trace);
+
+/* Callbacks of the engine, see struct qhca_engine_ops. */
+void qhca_host_set_timer(void *opaque, uint64_t deadline);
+void qhca_host_schedule(void *opaque);
+void qhca_host_raise_irq(void *opaque, unsigned vector);
+
+/**
+ * qhca_host_next_irq - take an interrupt whose message is to be sent
+ * @h: host, with some
+ *
+ * Returns its vector.
+ */
+unsigned qhca_host_next_irq(struct qhca_host *h);
+
+/**
+ * qhca_host_tick - let timers expire if the deadline has come
+ * @h: host
+ * @now: time
+ */
+void qhca_host_tick(struct qhca_host *h, uint64_t now);
+
+/**
+ * qhca_host_work - do work that is left
+ * @h: host
+ * @now: time
+ * @todo: which of it; the rest stays. RX and REMOVE are the program's
+ */
+void qhca_host_work(struct qhca_host *h, uint64_t now, unsigned todo);
+
+#endif /* QHCA_COMMON_HOST_H */
