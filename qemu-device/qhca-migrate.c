@@ -99,7 +99,7 @@ static int qhca_get_engine(QEMUFile *f, void *pv, size_t size,
     if (!qhca_dev_enter(s)) {
         return -EBUSY;
     }
-    qhca_dev_forget(s);
+    qhca_host_forget(&s->host);
     ok = qhca_engine_load(s->host.engine, qhca_dev_now(), buf, len, why,
                           sizeof(why));
     qhca_dev_leave(s);

@@ -91,7 +91,7 @@ static void qhca_regs_write(void *opaque, hwaddr off, uint64_t val,
         trace_qhca_reg_write(s->id, off, val);
         qhca_engine_reg_write(s->host.engine, qhca_dev_now(), off, val);
         if (off == QHCA_REG_RESET && val == QHCA_RESET_KEY) {
-            qhca_dev_forget(s);
+            qhca_host_forget(&s->host);
         }
     } else {
         qhca_mmio_bad(s, "regs", off, size, true);

@@ -132,10 +132,6 @@ void qhca_dev_do_todo(QHCAState *s)
     if (!todo || !qhca_dev_enter(s)) {
         return;
     }
-    if (todo & QHCA_TODO_RESET) {
-        s->host.todo &= ~QHCA_TODO_RESET;
-        qhca_dev_run_reset(s);
-    }
     qhca_host_work(&s->host, qhca_dev_now(), todo);
     qhca_dev_leave(s);
 
@@ -284,7 +280,13 @@ static const struct qhca_engine_traces qhca_traces = {
 #include "engine/trace.def"
 };
 
-const struct qhca_host_traces qhca_dev_traces = {
+static void qhca_drop_frames(void *opaque)
+{
+    qhca_dev_net_reset(&qhca_dev_of(opaque)->net);
+}
+
+const struct qhca_host_ops qhca_dev_host_callbacks = {
+    .drop_frames = qhca_drop_frames,
 #define VHCA_TRACE(name, params, args) .name = qhca_on_##name,
 #include "common/trace.def"
 };
@@ -333,23 +335,6 @@ void qhca_dev_run_init(QHCAState *s)
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_timer, s);
     s->bh = qemu_bh_new_guarded(qhca_bh, s, &dev->mem_reentrancy_guard);
     s->vm_change = qdev_add_vm_change_state_handler(dev, qhca_vm_change, s);
-}
-
-/* After a reset: drop interrupts, frames and work from before. */
-void qhca_dev_forget(QHCAState *s)
-{
-    s->host.todo &= ~(QHCA_TODO_RUN | QHCA_TODO_TX_READY | QHCA_TODO_FATAL);
-    s->host.irqs = 0;
-    qhca_dev_net_reset(&s->net);
-}
-
-/* Called with the engine entered. */
-void qhca_dev_run_reset(QHCAState *s)
-{
-    qhca_engine_reset(s->host.engine, qhca_dev_now());
-    qhca_dev_forget(s);
-    qhca_engine_set_link(s->host.engine, qhca_dev_now(),
-                         s->host.up);
 }
 
 void qhca_dev_run_exit(QHCAState *s)

@@ -32,7 +32,7 @@ static bool qhca_init_engine(QHCAState *s, Error **errp)
     }
     cfg.removable = qhca_dev_removable(s);
     qhca_dev_random_init(s);
-    qhca_host_init(&s->host, &s->props, &qhca_dev_traces);
+    qhca_host_init(&s->host, &s->props, &qhca_dev_host_callbacks);
     s->host.engine = qhca_engine_new(&cfg, &qhca_dev_callbacks, &s->host);
     if (!s->host.engine) {
         qhca_dev_random_exit(s);
@@ -238,7 +238,7 @@ static void qhca_reset_hold(Object *obj, ResetType type)
         qhca_reset_link(PCI_DEVICE(s));
     }
     if (now) {
-        qhca_dev_run_reset(s);
+        qhca_host_reset(&s->host, qhca_dev_now());
         qhca_dev_leave(s);
     } else {
         qhca_dev_kick(s, QHCA_TODO_RESET);

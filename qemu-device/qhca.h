@@ -115,7 +115,7 @@ void qhca_dev_free(QHCAState *s);
 
 /* qhca-run.c */
 extern const struct qhca_engine_ops qhca_dev_callbacks;
-extern const struct qhca_host_traces qhca_dev_traces;
+extern const struct qhca_host_ops qhca_dev_host_callbacks;
 extern const QHCANetOps qhca_dev_net_callbacks;
 bool qhca_dev_enter(QHCAState *s);
 void qhca_dev_leave(QHCAState *s);
@@ -128,8 +128,6 @@ uint64_t qhca_dev_now(void);
 void qhca_dev_random_init(QHCAState *s);
 void qhca_dev_random_exit(QHCAState *s);
 void qhca_dev_run_init(QHCAState *s);
-void qhca_dev_run_reset(QHCAState *s);
-void qhca_dev_forget(QHCAState *s);
 void qhca_dev_run_exit(QHCAState *s);
 
 /* qhca-migrate.c */

@@ -4,16 +4,16 @@
 
 #define TRACE(h, point, ...) \
     do { \
-        if ((h)->trace) { \
-            (h)->trace->point(h, __VA_ARGS__); \
+        if ((h)->ops) { \
+            (h)->ops->point(h, __VA_ARGS__); \
         } \
     } while (0)
 
 void qhca_host_init(struct qhca_host *h, const struct qhca_props *props,
-                    const struct qhca_host_traces *trace)
+                    const struct qhca_host_ops *ops)
 {
     *h = (struct qhca_host) {
-        .props = props, .trace = trace, .deadline = UINT64_MAX, .up = true,
+        .props = props, .ops = ops, .deadline = UINT64_MAX, .up = true,
     };
 }
 
@@ -58,12 +58,32 @@ void qhca_host_tick(struct qhca_host *h, uint64_t now)
     }
 }
 
+void qhca_host_forget(struct qhca_host *h)
+{
+    h->todo &= ~(unsigned)(QHCA_TODO_RUN | QHCA_TODO_TX_READY |
+                           QHCA_TODO_FATAL);
+    h->irqs = 0;
+    if (h->ops) {
+        h->ops->drop_frames(h);
+    }
+}
+
+void qhca_host_reset(struct qhca_host *h, uint64_t now)
+{
+    qhca_engine_reset(h->engine, now);
+    qhca_host_forget(h);
+    qhca_engine_set_link(h->engine, now, h->up);
+}
+
 void qhca_host_work(struct qhca_host *h, uint64_t now, unsigned todo)
 {
     todo &= h->todo;
     h->todo &= ~todo;
     if (todo) {
         TRACE(h, bh, todo);
+    }
+    if (todo & QHCA_TODO_RESET) {
+        qhca_host_reset(h, now);
     }
     if (todo & QHCA_TODO_LINK) {
         TRACE(h, net_link, h->up);

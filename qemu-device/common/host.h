@@ -25,10 +25,13 @@ enum {
 };
 
 /**
- * struct qhca_host_traces - functions for the trace points of a host, see
- * trace.def
+ * struct qhca_host_ops - what a host asks of its program; and functions for its
+ * trace points, see trace.def
+ * @drop_frames: drop frames that have not been sent or received: the device is
+ *               being reset
  */
-struct qhca_host_traces {
+struct qhca_host_ops {
+    void (*drop_frames)(void *opaque);
 #define VHCA_TRACE(name, params, args) void (*name)(void *opaque, params);
 #include "trace.def"
 };
@@ -37,7 +40,7 @@ struct qhca_host_traces {
  * struct qhca_host - an engine, and what its program has yet to do for it
  * @engine: the engine
  * @props: what the operator has chosen, or NULL for a host that asks for nothing
- * @trace: trace functions, or NULL
+ * @ops: callbacks, or NULL
  * @todo: work that is left, QHCA_TODO_*
  * @deadline: when to call qhca_host_tick(); UINT64_MAX: never
  * @irqs: vectors raised, messages not yet sent
@@ -46,7 +49,7 @@ struct qhca_host_traces {
 struct qhca_host {
     struct qhca_engine *engine;
     const struct qhca_props *props;
-    const struct qhca_host_traces *trace;
+    const struct qhca_host_ops *ops;
     unsigned todo;
     uint64_t deadline, irqs;
     bool up;
@@ -56,10 +59,10 @@ struct qhca_host {
  * qhca_host_init - make a host without an engine, with nothing left to do
  * @h: host
  * @props: see struct qhca_host
- * @trace: see struct qhca_host
+ * @ops: see struct qhca_host
  */
 void qhca_host_init(struct qhca_host *h, const struct qhca_props *props,
-                    const struct qhca_host_traces *trace);
+                    const struct qhca_host_ops *ops);
 
 /* Callbacks of the engine, see struct qhca_engine_ops. */
 void qhca_host_set_timer(void *opaque, uint64_t deadline);
@@ -80,6 +83,19 @@ unsigned qhca_host_next_irq(struct qhca_host *h);
  * @now: time
  */
 void qhca_host_tick(struct qhca_host *h, uint64_t now);
+
+/**
+ * qhca_host_forget - drop interrupts, frames and work from before a reset
+ * @h: host
+ */
+void qhca_host_forget(struct qhca_host *h);
+
+/**
+ * qhca_host_reset - reset the device
+ * @h: host
+ * @now: time
+ */
+void qhca_host_reset(struct qhca_host *h, uint64_t now);
 
 /**
  * qhca_host_work - do work that is left

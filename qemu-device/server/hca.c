@@ -123,6 +123,21 @@ static struct qhca_engine_ops hca_callbacks = {
     .guest_error = hca_guest_error,
 };
 
+#define VHCA_TRACE(point, params, args) \
+static void on_##point(void *opaque, params) \
+{ \
+    const struct hca *hca = opaque; \
+\
+    trace_qhca_##point(hca->name, args); \
+}
+#include "../common/trace.def"
+
+static const struct qhca_host_ops hca_host_callbacks = {
+    .drop_frames = net_forget,
+#define VHCA_TRACE(name, params, args) .name = on_##name,
+#include "../common/trace.def"
+};
+
 void hca_send_irqs(struct hca *hca)
 {
     while (hca->host.irqs && hca->attached) {
@@ -218,18 +233,9 @@ bool hca_renew_dm(struct hca *hca)
     return !hca->dm_used;
 }
 
-void hca_forget(struct hca *hca)
-{
-    hca->host.todo &= QHCA_TODO_REMOVE;
-    hca->host.irqs = 0;
-    net_forget(hca);
-}
-
 void hca_reset(struct hca *hca, bool lost)
 {
-    qhca_engine_reset(hca->host.engine, hca_now());
-    hca_forget(hca);
-    qhca_engine_set_link(hca->host.engine, hca_now(), hca->host.up);
+    qhca_host_reset(&hca->host, hca_now());
     if (lost) {
         hca->host.todo &= ~(unsigned)QHCA_TODO_REMOVE;
         hca->memory.lost = false;
@@ -284,7 +290,7 @@ static bool hca_init_engine(struct hca *hca)
     struct qhca_fault_error err;
 
     cfg.removable = true;       /* a connection can always end */
-    qhca_host_init(&hca->host, &hca->props, &trace_of_host);
+    qhca_host_init(&hca->host, &hca->props, &hca_host_callbacks);
     hca->rand = hca->props.seed ? g_rand_new_with_seed_array(seed, 2) : NULL;
     hca_callbacks.trace = trace_of_engine();
     hca->host.engine = qhca_engine_new(&cfg, &hca_callbacks, &hca->host);

@@ -103,8 +103,6 @@ uint64_t hca_work(struct hca *hca);
 bool hca_rest(struct hca *hca);
 /* Send the messages of the interrupts that the engine has raised. */
 void hca_send_irqs(struct hca *hca);
-/* After a reset: drop interrupts, frames and work from before. */
-void hca_forget(struct hca *hca);
 /* As after power-on; @lost: the machine is gone. */
 void hca_reset(struct hca *hca, bool lost);
 /*

@@ -50,7 +50,7 @@ static void regs_write(struct hca *hca, uint32_t off, uint32_t val)
     trace_qhca_reg_write(hca->name, off, val);
     qhca_engine_reg_write(hca->host.engine, hca_now(), off, val);
     if (off == QHCA_REG_RESET && val == QHCA_RESET_KEY) {
-        hca_forget(hca);
+        qhca_host_forget(&hca->host);
     }
 }
 

@@ -336,8 +336,9 @@ uint64_t net_deliver(struct hca *hca, uint64_t now)
 }
 
 /* Frames do not wait for a ring until one has been filled: @give_up is over. */
-void net_forget(struct hca *hca)
+void net_forget(void *opaque)
 {
+    struct hca *hca = opaque;
     struct port *p = &hca->port;
 
     while (p->num) {

@@ -70,8 +70,8 @@ bool net_send_long(struct hca *from, const uint8_t *frame, size_t len,
                    const struct qhca_long_frame *how);
 /* Deliver what waits for @hca. Returns when to call again, see hca_work(). */
 uint64_t net_deliver(struct hca *hca, uint64_t now);
-/* Drop what waits for @hca. */
-void net_forget(struct hca *hca);
+/* Drop what waits for @hca, a struct hca. */
+void net_forget(void *hca);
 /* The engine to which frames from @smac to @dmac would go at once, or NULL. */
 struct qhca_engine *net_neighbour(struct hca *from, const uint8_t smac[6],
                                   const uint8_t dmac[6]);

@@ -47,20 +47,12 @@ static const char *id_of(const struct hca *hca)
     return hca->name;
 }
 
-#define ON(name, params, args) \
+#define VHCA_TRACE(name, params, args) \
 static void on_##name(void *opaque, params) \
 { \
     trace_qhca_##name(id_of(opaque), args); \
 }
-#define VHCA_TRACE ON
 #include "../engine/trace.def"
-#define VHCA_TRACE ON
-#include "../common/trace.def"
-
-const struct qhca_host_traces trace_of_host = {
-#define VHCA_TRACE(name, params, args) .name = on_##name,
-#include "../common/trace.def"
-};
 
 const struct qhca_engine_traces *trace_of_engine(void)
 {

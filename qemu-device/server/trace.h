@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "../common/host.h"
+#include "../engine/engine.h"
 
 #define ROW(...) __VA_ARGS__
 
@@ -47,6 +47,5 @@ bool trace_enable(const char *pattern);
 void trace_list(void);
 /* Return the functions for the engine's events, or NULL if none is printed. */
 const struct qhca_engine_traces *trace_of_engine(void);
-extern const struct qhca_host_traces trace_of_host;
 
 #endif /* QHCA_SERVER_TRACE_H */
