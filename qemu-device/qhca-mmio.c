@@ -2,9 +2,9 @@
 /*
  * qhca PCIe device: registers (BAR 0), doorbells (BAR 2), memory (BAR 4).
  *
- * The first two accept accesses of every size and alignment and check them
- * here, so that those without a meaning are counted and logged rather than
- * split by the memory core.
+ * The first two accept accesses of every size and alignment, so that those
+ * without a meaning are counted and logged rather than split by the memory
+ * core.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -13,9 +13,6 @@
 
 #include "qhca.h"
 #include "trace.h"
-
-/* There is no such register, so the engine counts accesses to it. */
-#define QHCA_REG_NONE (QHCA_BAR_REGS_SIZE - 4)
 
 /*
  * Returns false if the access has no effect, and reads qhca_mmio_nothing(). One
@@ -49,15 +46,6 @@ static void qhca_mmio_leave(QHCAState *s)
     qhca_dev_send_irqs(s);
 }
 
-static void qhca_mmio_bad(QHCAState *s, const char *bar, hwaddr off,
-                          unsigned size, bool write)
-{
-    trace_qhca_mmio_bad(s->id, bar, off, size, write);
-    qemu_log_mask(LOG_GUEST_ERROR, "%s: %s+0x%" HWADDR_PRIx
-                  ": bad %s of %u bytes\n",
-                  s->id, bar, off, write ? "write" : "read", size);
-}
-
 static uint64_t qhca_regs_read(void *opaque, hwaddr off, unsigned size)
 {
     QHCAState *s = opaque;
@@ -66,15 +54,8 @@ static uint64_t qhca_regs_read(void *opaque, hwaddr off, unsigned size)
     if (!qhca_mmio_enter(s, "regs", off)) {
         return qhca_mmio_nothing(s);
     }
-    if (size == 4 && QEMU_IS_ALIGNED(off, 4)) {
-        val = qhca_engine_reg_read(s->host.engine, qhca_dev_now(), off);
-        val = qhca_dev_tamper_reg(s, off, val);
-        trace_qhca_reg_read(s->id, off, val);
-    } else {
-        qhca_mmio_bad(s, "regs", off, size, false);
-        qhca_engine_reg_read(s->host.engine, qhca_dev_now(), QHCA_REG_NONE);
-        val = 0;
-    }
+    val = qhca_host_reg_read(&s->host, qhca_dev_now(), off, size);
+    val = qhca_dev_tamper_reg(s, off, val);
     qhca_mmio_leave(s);
     return val;
 }
@@ -87,16 +68,7 @@ static void qhca_regs_write(void *opaque, hwaddr off, uint64_t val,
     if (!qhca_mmio_enter(s, "regs", off)) {
         return;
     }
-    if (size == 4 && QEMU_IS_ALIGNED(off, 4)) {
-        trace_qhca_reg_write(s->id, off, val);
-        qhca_engine_reg_write(s->host.engine, qhca_dev_now(), off, val);
-        if (off == QHCA_REG_RESET && val == QHCA_RESET_KEY) {
-            qhca_host_forget(&s->host);
-        }
-    } else {
-        qhca_mmio_bad(s, "regs", off, size, true);
-        qhca_engine_reg_write(s->host.engine, qhca_dev_now(), QHCA_REG_NONE, 0);
-    }
+    qhca_host_reg_write(&s->host, qhca_dev_now(), off, size, val);
     qhca_mmio_leave(s);
 }
 
@@ -107,8 +79,7 @@ static uint64_t qhca_db_read(void *opaque, hwaddr off, unsigned size)
     if (!qhca_mmio_enter(s, "db", off)) {
         return qhca_mmio_nothing(s);
     }
-    qhca_mmio_bad(s, "db", off, size, false);
-    qhca_engine_bad_doorbell(s->host.engine);
+    qhca_host_db_read(&s->host, off, size);
     qhca_mmio_leave(s);
     return 0;
 }
@@ -117,18 +88,11 @@ static void qhca_db_write(void *opaque, hwaddr off, uint64_t val,
                           unsigned size)
 {
     QHCAState *s = opaque;
-    uint64_t stride = s->props.db_stride;
 
     if (!qhca_mmio_enter(s, "db", off)) {
         return;
     }
-    if (size == 8 && QEMU_IS_ALIGNED(off, 8)) {
-        qhca_engine_doorbell(s->host.engine, qhca_dev_now(), off / stride,
-                             off % stride, val);
-    } else {
-        qhca_mmio_bad(s, "db", off, size, true);
-        qhca_engine_bad_doorbell(s->host.engine);
-    }
+    qhca_host_db_write(&s->host, qhca_dev_now(), off, size, val);
     qhca_mmio_leave(s);
 }
 

@@ -286,6 +286,7 @@ static void qhca_drop_frames(void *opaque)
 }
 
 const struct qhca_host_ops qhca_dev_host_callbacks = {
+    .guest_error = qhca_guest_error,
     .drop_frames = qhca_drop_frames,
 #define VHCA_TRACE(name, params, args) .name = qhca_on_##name,
 #include "common/trace.def"

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca hosts: what each program around an engine does in the same way. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "host.h"
+
+/* There is no such register, so the engine counts accesses to it. */
+#define REG_NONE    (QHCA_BAR_REGS_SIZE - 4)
 
 #define TRACE(h, point, ...) \
     do { \
@@ -101,4 +107,69 @@ void qhca_host_work(struct qhca_host *h, uint64_t now, unsigned todo)
     if (todo & QHCA_TODO_RUN) {
         qhca_engine_run(h->engine, now);
     }
+}
+
+/* ---- BARs ---- */
+
+static void bad_access(struct qhca_host *h, const char *bar, uint64_t off,
+                       unsigned size, bool write)
+{
+    char msg[80];
+
+    TRACE(h, mmio_bad, bar, off, size, write);
+    if (h->ops) {
+        snprintf(msg, sizeof(msg), "%s+0x%" PRIx64 ": bad %s of %u bytes", bar,
+                 off, write ? "write" : "read", size);
+        h->ops->guest_error(h, msg);
+    }
+}
+
+uint32_t qhca_host_reg_read(struct qhca_host *h, uint64_t now, uint64_t off,
+                            unsigned size)
+{
+    uint32_t val;
+
+    if (size != 4 || off % 4) {
+        bad_access(h, "regs", off, size, false);
+        qhca_engine_reg_read(h->engine, now, REG_NONE);
+        return 0;
+    }
+    val = qhca_engine_reg_read(h->engine, now, (unsigned)off);
+    TRACE(h, reg_read, (unsigned)off, val);
+    return val;
+}
+
+void qhca_host_reg_write(struct qhca_host *h, uint64_t now, uint64_t off,
+                         unsigned size, uint32_t val)
+{
+    if (size != 4 || off % 4) {
+        bad_access(h, "regs", off, size, true);
+        qhca_engine_reg_write(h->engine, now, REG_NONE, 0);
+        return;
+    }
+    TRACE(h, reg_write, (unsigned)off, val);
+    qhca_engine_reg_write(h->engine, now, (unsigned)off, val);
+    if (off == QHCA_REG_RESET && val == QHCA_RESET_KEY) {
+        qhca_host_forget(h);
+    }
+}
+
+void qhca_host_db_read(struct qhca_host *h, uint64_t off, unsigned size)
+{
+    bad_access(h, "db", off, size, false);
+    qhca_engine_bad_doorbell(h->engine);
+}
+
+void qhca_host_db_write(struct qhca_host *h, uint64_t now, uint64_t off,
+                        unsigned size, uint64_t val)
+{
+    uint64_t stride = h->props->db_stride;
+
+    if (size != 8 || off % 8) {
+        bad_access(h, "db", off, size, true);
+        qhca_engine_bad_doorbell(h->engine);
+        return;
+    }
+    qhca_engine_doorbell(h->engine, now, (unsigned)(off / stride),
+                         (unsigned)(off % stride), val);
 }

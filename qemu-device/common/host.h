@@ -27,10 +27,12 @@ enum {
 /**
  * struct qhca_host_ops - what a host asks of its program; and functions for its
  * trace points, see trace.def
+ * @guest_error: as in struct qhca_engine_ops
  * @drop_frames: drop frames that have not been sent or received: the device is
  *               being reset
  */
 struct qhca_host_ops {
+    void (*guest_error)(void *opaque, const char *msg);
     void (*drop_frames)(void *opaque);
 #define VHCA_TRACE(name, params, args) void (*name)(void *opaque, params);
 #include "trace.def"
@@ -104,5 +106,52 @@ void qhca_host_reset(struct qhca_host *h, uint64_t now);
  * @todo: which of it; the rest stays. RX and REMOVE are the program's
  */
 void qhca_host_work(struct qhca_host *h, uint64_t now, unsigned todo);
+
+/*
+ * Accesses to the BARs of registers and doorbells, of any size and alignment.
+ * Those without a meaning are counted and reported, and read 0.
+ */
+
+/**
+ * qhca_host_reg_read - read registers
+ * @h: host
+ * @now: time
+ * @off: offset in the BAR
+ * @size: bytes
+ *
+ * Returns what is there.
+ */
+uint32_t qhca_host_reg_read(struct qhca_host *h, uint64_t now, uint64_t off,
+                            unsigned size);
+
+/**
+ * qhca_host_reg_write - write registers
+ * @h: host
+ * @now: time
+ * @off: offset in the BAR
+ * @size: bytes
+ * @val: what to write
+ */
+void qhca_host_reg_write(struct qhca_host *h, uint64_t now, uint64_t off,
+                         unsigned size, uint32_t val);
+
+/**
+ * qhca_host_db_read - count a read of doorbells, which cannot be read
+ * @h: host
+ * @off: offset in the BAR
+ * @size: bytes
+ */
+void qhca_host_db_read(struct qhca_host *h, uint64_t off, unsigned size);
+
+/**
+ * qhca_host_db_write - ring a doorbell
+ * @h: host
+ * @now: time
+ * @off: offset in the BAR
+ * @size: bytes
+ * @val: what to write
+ */
+void qhca_host_db_write(struct qhca_host *h, uint64_t now, uint64_t off,
+                        unsigned size, uint64_t val);
 
 #endif /* QHCA_COMMON_HOST_H */

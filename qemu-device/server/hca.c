@@ -133,6 +133,7 @@ static void on_##point(void *opaque, params) \
 #include "../common/trace.def"
 
 static const struct qhca_host_ops hca_host_callbacks = {
+    .guest_error = hca_guest_error,
     .drop_frames = net_forget,
 #define VHCA_TRACE(name, params, args) .name = on_##name,
 #include "../common/trace.def"

@@ -26,9 +26,6 @@
 /* More bytes at once could make the answer wait for the machine. */
 #define LONGEST_ACCESS  65536
 
-/* There is no such register, so the engine counts accesses to it. */
-#define REG_NONE        (QHCA_BAR_REGS_SIZE - 4)
-
 #define BAR_64          (PCI_BASE_ADDRESS_MEM_TYPE_64 | \
                          PCI_BASE_ADDRESS_MEM_PREFETCH)
 
@@ -37,43 +34,22 @@ bool hca_is_bus_master(const struct hca *hca)
     return hca->config->hdr.cmd.bme;
 }
 
-static void bad_access(struct hca *hca, const char *bar, loff_t off,
-                       size_t count, bool write)
-{
-    trace_qhca_mmio_bad(hca->name, bar, (uint64_t)off, (unsigned)count, write);
-    hca_note(hca, "guest error: %s+0x%llx: bad %s of %zu bytes", bar,
-            (unsigned long long)off, write ? "write" : "read", count);
-}
-
-static void regs_write(struct hca *hca, uint32_t off, uint32_t val)
-{
-    trace_qhca_reg_write(hca->name, off, val);
-    qhca_engine_reg_write(hca->host.engine, hca_now(), off, val);
-    if (off == QHCA_REG_RESET && val == QHCA_RESET_KEY) {
-        qhca_host_forget(&hca->host);
-    }
-}
-
 static ssize_t regs_access(vfu_ctx_t *vfu, char *buf, size_t count, loff_t off,
                            bool write)
 {
     struct hca *hca = vfu_get_private(vfu);
-    bool good = count == 4 && off % 4 == 0;
     uint32_t val = 0;
+    size_t len = MIN(count, sizeof(val));
 
-    if (!good) {
-        bad_access(hca, "regs", off, count, write);
-        off = REG_NONE;
-    }
     if (write) {
-        memcpy(&val, buf, good ? sizeof(val) : 0);
-        regs_write(hca, (uint32_t)off, le32toh(val));
+        memcpy(&val, buf, len);
+        qhca_host_reg_write(&hca->host, hca_now(), (uint64_t)off,
+                            (unsigned)count, le32toh(val));
     } else {
-        val = qhca_engine_reg_read(hca->host.engine, hca_now(), (uint32_t)off);
-        trace_qhca_reg_read(hca->name, (unsigned)off, val);
-        val = htole32(val);
+        val = htole32(qhca_host_reg_read(&hca->host, hca_now(), (uint64_t)off,
+                                         (unsigned)count));
         memset(buf, 0, count);
-        memcpy(buf, &val, good ? sizeof(val) : 0);
+        memcpy(buf, &val, len);
     }
     return (ssize_t)count;
 }
@@ -82,23 +58,19 @@ static ssize_t db_access(vfu_ctx_t *vfu, char *buf, size_t count, loff_t off,
                          bool write)
 {
     struct hca *hca = vfu_get_private(vfu);
-    uint64_t stride = hca->props.db_stride, val;
+    uint64_t val = 0;
 
-    if (write && count == 8 && off % 8 == 0) {
-        memcpy(&val, buf, sizeof(val));
-        qhca_engine_doorbell(hca->host.engine, hca_now(),
-                             (unsigned)((uint64_t)off / stride),
-                             (unsigned)((uint64_t)off % stride), le64toh(val));
-        return (ssize_t)count;
-    }
     if (count > LONGEST_ACCESS) {
         errno = EINVAL;
         return -1;
     }
-    bad_access(hca, "db", off, count, write);
-    qhca_engine_bad_doorbell(hca->host.engine);
-    if (!write) {
+    if (write) {
+        memcpy(&val, buf, MIN(count, sizeof(val)));
+        qhca_host_db_write(&hca->host, hca_now(), (uint64_t)off,
+                           (unsigned)count, le64toh(val));
+    } else {
         memset(buf, 0, count);
+        qhca_host_db_read(&hca->host, (uint64_t)off, (unsigned)count);
     }
     return (ssize_t)count;
 }
