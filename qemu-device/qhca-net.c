@@ -19,44 +19,38 @@
 #include "qhca-net.h"
 #include "trace.h"
 
-/* How long frames wait for a buffer in the Ethernet ring. */
-#define QHCA_RX_WAIT_NS (10 * SCALE_MS)
+/* Whether the device takes a frame; if not, it is asked again in time. */
+static bool qhca_net_may_receive(QHCANet *net)
+{
+    uint64_t again;
+    bool ok = net->ops->can_receive(net->opaque, &again);
 
-/* Units of work on frames before the main loop has a turn: an entry point's. */
-#define QHCA_RX_BUDGET 2048
+    if (!ok && again != UINT64_MAX) {
+        timer_mod(net->rx_timer, again);
+    }
+    return ok;
+}
 
 static bool qhca_net_can_receive(NetClientState *nc)
 {
     QHCANet *net = qemu_get_nic_opaque(nc);
+    bool ok = qhca_net_may_receive(net);
 
-    if (net->rx_budget && net->ops->can_receive(net->opaque, net->rx_giveup)) {
-        return true;
-    }
-    if (!net->rx_blocked) {
-        trace_qhca_net_rx_wait(net->id);
-        net->rx_blocked = true;
-        timer_mod(net->rx_timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
-                                 QHCA_RX_WAIT_NS);
-    }
-    if (!net->rx_budget) {
-        net->ops->event(net->opaque, QHCA_NET_HOLDS_FRAMES);
-    }
-    return false;
+    net->rx_blocked |= !ok;
+    return ok;
 }
 
 static bool qhca_net_receive_one(NetClientState *nc, const uint8_t *buf,
                                  size_t size, bool more)
 {
     QHCANet *net = qemu_get_nic_opaque(nc);
-    unsigned work;
 
     /* The network calls can_receive only before the first of several frames. */
     if (!qhca_net_can_receive(nc)) {
         return false;
     }
     trace_qhca_net_rx(net->id, size);
-    work = net->ops->receive(net->opaque, buf, size, more);
-    net->rx_budget -= MIN(work, net->rx_budget);
+    net->ops->receive(net->opaque, buf, size, more);
     return true;
 }
 
@@ -133,13 +127,10 @@ static NetClientInfo qhca_net_info = {
     .link_status_changed = qhca_net_link_changed,
 };
 
-void qhca_dev_net_rx_update(QHCANet *net, bool room)
+void qhca_dev_net_rx_update(QHCANet *net)
 {
-    if (net->rx_blocked && (room || net->rx_giveup)) {
+    if (net->rx_blocked && qhca_net_may_receive(net)) {
         net->ops->event(net->opaque, QHCA_NET_HOLDS_FRAMES);
-    }
-    if (room) {
-        net->rx_giveup = false;
     }
 }
 
@@ -153,7 +144,6 @@ void qhca_dev_net_flush(QHCANet *net)
 {
     timer_del(net->rx_timer);
     net->rx_blocked = false;
-    net->rx_budget = QHCA_RX_BUDGET;
     for (unsigned i = 0; i < qhca_net_queues(net); i++) {
         qemu_flush_queued_packets(qemu_get_subqueue(net->nic, i));
     }
@@ -163,8 +153,6 @@ static void qhca_net_rx_timeout(void *opaque)
 {
     QHCANet *net = opaque;
 
-    trace_qhca_net_rx_giveup(net->id);
-    net->rx_giveup = true;
     net->ops->event(net->opaque, QHCA_NET_HOLDS_FRAMES);
 }
 
@@ -292,8 +280,6 @@ void qhca_dev_net_init(QHCANet *net, DeviceState *dev, NICConf *conf,
     net->ops = ops;
     net->opaque = opaque;
     net->rx_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_net_rx_timeout, net);
-    net->rx_giveup = true;
-    net->rx_budget = QHCA_RX_BUDGET;
     net->tx = aggregate ? g_new0(struct vhca_aggregate, 1) : NULL;
     net->nic = qemu_new_nic(&qhca_net_info, conf,
                             object_get_typename(OBJECT(dev)), dev->id,
@@ -302,11 +288,9 @@ void qhca_dev_net_init(QHCANet *net, DeviceState *dev, NICConf *conf,
     qhca_net_use_vnet(net);
 }
 
-/* Frames do not wait for a ring until one has been filled. */
 void qhca_dev_net_reset(QHCANet *net)
 {
     net->tx_refused = false;
-    net->rx_giveup = true;
     if (net->tx) {
         net->tx->frames = 0;
     }

@@ -24,17 +24,15 @@ typedef enum QHCANetEvent {
 
 /*
  * struct QHCANetOps - what the network needs from the device
- * @can_receive: whether the device takes a frame now; unless @urgent, there
- *               must be a buffer for it in the Ethernet ring
- * @receive: receive a frame, after @can_receive has returned true. Returns the
- *           work done, in units of the engine. @more: another frame follows at
- *           once, or else QHCA_NET_LEFT_OFF
+ * @can_receive: whether the device takes a frame now; if not, @again is when to
+ *               ask again, or UINT64_MAX: qhca_dev_net_rx_update() follows
+ * @receive: receive a frame, after @can_receive has returned true. @more:
+ *           another frame follows at once, or else QHCA_NET_LEFT_OFF
  * @event: report an event, maybe from within the functions below
  */
 typedef struct QHCANetOps {
-    bool (*can_receive)(void *opaque, bool urgent);
-    unsigned (*receive)(void *opaque, const uint8_t *frame, size_t len,
-                        bool more);
+    bool (*can_receive)(void *opaque, uint64_t *again);
+    void (*receive)(void *opaque, const uint8_t *frame, size_t len, bool more);
     void (*event)(void *opaque, QHCANetEvent event);
 } QHCANetOps;
 
@@ -44,9 +42,7 @@ typedef struct QHCANet {
     const QHCANetOps *ops;
     void *opaque;
     QEMUTimer *rx_timer;            /* bounds how long the network waits */
-    unsigned rx_budget;             /* units of work until the next flush */
     bool rx_blocked;                /* the network was told to wait */
-    bool rx_giveup;                 /* do not wait for the Ethernet ring */
     bool tx_blocked;                /* a frame of ours is queued in the net */
     bool tx_refused;                /* the device waits for TX_READY */
     bool vnet;                      /* frames have headers */
@@ -73,8 +69,8 @@ bool qhca_dev_net_send_long(QHCANet *net, const uint8_t *frame, size_t len,
 void qhca_dev_net_push(QHCANet *net);
 /* Receive what the network holds for the device. */
 void qhca_dev_net_flush(QHCANet *net);
-/* The device may have become able to receive; @room: Ethernet frames, too. */
-void qhca_dev_net_rx_update(QHCANet *net, bool room);
+/* The device may have become able to receive. */
+void qhca_dev_net_rx_update(QHCANet *net);
 bool qhca_dev_net_link_up(const QHCANet *net);
 
 #endif /* HW_NET_QHCA_NET_H */

@@ -18,13 +18,6 @@ uint64_t qhca_dev_now(void)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
-/* Without a limit it is no matter of time: do not read the clock each time. */
-static bool qhca_has_time(const QHCAState *s)
-{
-    return qhca_engine_has_time(s->host.engine,
-                                s->props.cpu_share >= 100 ? 0 : qhca_dev_now());
-}
-
 /*
  * Returns false if the engine is busy or the device is gone; then the engine
  * must not be called.
@@ -66,11 +59,8 @@ void qhca_dev_leave(QHCAState *s)
     }
     s->busy = false;
     rcu_read_unlock();
-    if (!s->gone && qhca_has_time(s)) {
-        qhca_dev_net_rx_update(&s->net,
-                               qhca_engine_can_receive(s->host.engine));
-    }
     if (!s->gone) {
+        qhca_dev_net_rx_update(&s->net);
         qhca_arm_timer(s);
         if (s->host.todo) {
             qemu_bh_schedule(s->bh);
@@ -138,6 +128,7 @@ void qhca_dev_do_todo(QHCAState *s)
     /* The network also delivers frames to others, who may unplug the device. */
     if ((todo & QHCA_TODO_RX) && !s->gone) {
         qhca_dev_hold(s);
+        s->host.rx_budget = QHCA_RX_BUDGET;
         qhca_dev_net_flush(&s->net);
         qhca_dev_release(s);
     }
@@ -176,32 +167,35 @@ static void qhca_timer(void *opaque)
     qhca_dev_send_irqs(s);
 }
 
-static bool qhca_net_can_take(void *opaque, bool urgent)
+static bool qhca_net_can_take(void *opaque, uint64_t *again)
 {
     QHCAState *s = opaque;
 
-    return !s->busy && !s->gone && qhca_has_time(s) &&
-           (urgent || qhca_engine_can_receive(s->host.engine));
+    *again = UINT64_MAX;
+    if (s->busy || s->gone) {
+        return false;
+    }
+    if (!s->host.rx_budget) {
+        qhca_dev_kick(s, QHCA_TODO_RX);
+        return false;
+    }
+    return qhca_host_takes(&s->host, qhca_dev_now(), again);
 }
 
 /* A message may change the network, so none is sent while that is running. */
-static unsigned qhca_net_frame(void *opaque, const uint8_t *frame, size_t len,
-                               bool more)
+static void qhca_net_frame(void *opaque, const uint8_t *frame, size_t len,
+                           bool more)
 {
     QHCAState *s = opaque;
-    unsigned work;
 
     /* The engine is free: qhca_net_can_take() has just checked that. */
-    if (!qhca_dev_enter(s)) {
-        return 0;
+    if (qhca_dev_enter(s)) {
+        qhca_host_receive(&s->host, qhca_dev_now(), frame, len, more);
+        qhca_dev_leave(s);
+        if (s->host.irqs) {
+            qemu_bh_schedule(s->bh);
+        }
     }
-    work = (more ? qhca_engine_rx_more : qhca_engine_rx_frame)(
-               s->host.engine, qhca_dev_now(), frame, len);
-    qhca_dev_leave(s);
-    if (s->host.irqs) {
-        qemu_bh_schedule(s->bh);
-    }
-    return work;
 }
 
 static void qhca_net_event(void *opaque, QHCANetEvent event)

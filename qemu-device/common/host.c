@@ -20,6 +20,7 @@ void qhca_host_init(struct qhca_host *h, const struct qhca_props *props,
 {
     *h = (struct qhca_host) {
         .props = props, .ops = ops, .deadline = UINT64_MAX, .up = true,
+        .rx_budget = QHCA_RX_BUDGET,
     };
 }
 
@@ -69,6 +70,7 @@ void qhca_host_forget(struct qhca_host *h)
     h->todo &= ~(unsigned)(QHCA_TODO_RUN | QHCA_TODO_TX_READY |
                            QHCA_TODO_FATAL);
     h->irqs = 0;
+    h->give_up = 0;             /* until a ring has been filled */
     if (h->ops) {
         h->ops->drop_frames(h);
     }
@@ -107,6 +109,42 @@ void qhca_host_work(struct qhca_host *h, uint64_t now, unsigned todo)
     if (todo & QHCA_TODO_RUN) {
         qhca_engine_run(h->engine, now);
     }
+}
+
+/* ---- frames from the network ---- */
+
+bool qhca_host_takes(struct qhca_host *h, uint64_t now, uint64_t *again)
+{
+    *again = UINT64_MAX;
+    if (!qhca_engine_has_time(h->engine, now)) {
+        return false;
+    }
+    if (qhca_engine_can_receive(h->engine)) {
+        h->give_up = UINT64_MAX;
+        return true;
+    }
+    if (h->give_up == UINT64_MAX) {
+        h->give_up = now + QHCA_RX_WAIT_NS;
+        TRACE(h, net_rx_wait, h->give_up);
+    }
+    if (h->give_up > now) {
+        *again = h->give_up;
+        return false;
+    }
+    if (h->give_up) {
+        TRACE(h, net_rx_giveup, h->give_up);
+        h->give_up = 0;
+    }
+    return true;
+}
+
+void qhca_host_receive(struct qhca_host *h, uint64_t now, const uint8_t *frame,
+                       size_t len, bool more)
+{
+    unsigned work = (more ? qhca_engine_rx_more : qhca_engine_rx_frame)(
+                        h->engine, now, frame, len);
+
+    h->rx_budget -= work < h->rx_budget ? work : h->rx_budget;
 }
 
 /* ---- BARs ---- */

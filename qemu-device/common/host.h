@@ -24,6 +24,11 @@ enum {
     QHCA_TODO_REMOVE = 1 << 7,      /* a fault rule removes the device */
 };
 
+/* How long frames wait for a buffer in the Ethernet ring. */
+#define QHCA_RX_WAIT_NS     10000000u
+/* Units of work on frames before others have a turn: an entry point's. */
+#define QHCA_RX_BUDGET      2048u
+
 /**
  * struct qhca_host_ops - what a host asks of its program; and functions for its
  * trace points, see trace.def
@@ -46,6 +51,9 @@ struct qhca_host_ops {
  * @todo: work that is left, QHCA_TODO_*
  * @deadline: when to call qhca_host_tick(); UINT64_MAX: never
  * @irqs: vectors raised, messages not yet sent
+ * @give_up: frames do not wait for a buffer any more, from this time on; 0: it
+ *           has passed, and no buffer has come since; UINT64_MAX: none waits
+ * @rx_budget: units of work on frames that are left; the program refills it
  * @up: the network has a carrier
  */
 struct qhca_host {
@@ -53,7 +61,8 @@ struct qhca_host {
     const struct qhca_props *props;
     const struct qhca_host_ops *ops;
     unsigned todo;
-    uint64_t deadline, irqs;
+    uint64_t deadline, irqs, give_up;
+    unsigned rx_budget;
     bool up;
 };
 
@@ -106,6 +115,29 @@ void qhca_host_reset(struct qhca_host *h, uint64_t now);
  * @todo: which of it; the rest stays. RX and REMOVE are the program's
  */
 void qhca_host_work(struct qhca_host *h, uint64_t now, unsigned todo);
+
+/**
+ * qhca_host_takes - ask whether the device takes a frame
+ * @h: host
+ * @now: time
+ * @again: if not, when to ask again, or UINT64_MAX: after the next call of the
+ *         engine
+ *
+ * While the Ethernet ring is empty frames wait, but not for long: RoCE arrives
+ * the same way, and works without the guest's kernel.
+ */
+bool qhca_host_takes(struct qhca_host *h, uint64_t now, uint64_t *again);
+
+/**
+ * qhca_host_receive - receive a frame that the device takes
+ * @h: host
+ * @now: time
+ * @frame: frame without FCS
+ * @len: bytes of it
+ * @more: another one follows at once, or else QHCA_TODO_RUN
+ */
+void qhca_host_receive(struct qhca_host *h, uint64_t now, const uint8_t *frame,
+                       size_t len, bool more);
 
 /*
  * Accesses to the BARs of registers and doorbells, of any size and alignment.

@@ -7,17 +7,13 @@
 #include "trace.h"
 #include "uplink.h"
 
-/* How long frames wait for a buffer in the Ethernet ring, as in QEMU. */
-#define PORT_WAIT_NS    10000000u
 /* How long a port waits for another, longer than a frame for a buffer there. */
-#define JAM_NS          (2 * PORT_WAIT_NS)
+#define JAM_NS          (2 * QHCA_RX_WAIT_NS)
 /*
  * How long it waits for the uplink, where another process takes the frames, for
  * which this one may be without a CPU; shorter than peers are patient.
  */
-#define UPLINK_JAM_NS   (10 * PORT_WAIT_NS)
-/* Units of work on frames before the others have a turn. */
-#define PORT_BUDGET     2048u
+#define UPLINK_JAM_NS   (10 * QHCA_RX_WAIT_NS)
 
 struct frame {
     size_t len;
@@ -280,53 +276,21 @@ void net_receive(struct net *net, const uint8_t *frame, size_t len)
     }
 }
 
-/*
- * Whether the next frame can be delivered now; if not, *@again says when. While
- * the Ethernet ring is empty frames wait, but not for long: RoCE arrives the
- * same way, and works without the guest's kernel.
- */
-static bool port_can_deliver(struct hca *hca, uint64_t now, uint64_t *again)
-{
-    struct port *p = &hca->port;
-
-    if (!qhca_engine_has_time(hca->host.engine, now)) {
-        return false;       /* until the engine's next tick */
-    }
-    if (qhca_engine_can_receive(hca->host.engine)) {
-        p->give_up = UINT64_MAX;
-        return true;
-    }
-    if (p->give_up == UINT64_MAX) {
-        trace_qhca_net_rx_wait(hca->name);
-        p->give_up = now + PORT_WAIT_NS;
-    }
-    if (p->give_up > now) {
-        *again = p->give_up;
-        return false;
-    }
-    if (p->give_up) {
-        trace_qhca_net_rx_giveup(hca->name);
-        p->give_up = 0;
-    }
-    return true;
-}
-
 uint64_t net_deliver(struct hca *hca, uint64_t now)
 {
     uint64_t again = UINT64_MAX;
     struct port *p = &hca->port;
-    unsigned work = 0;
     struct frame *frame;
 
-    while (p->num && port_can_deliver(hca, now, &again)) {
-        if (work >= PORT_BUDGET) {
+    hca->host.rx_budget = QHCA_RX_BUDGET;
+    while (p->num && qhca_host_takes(&hca->host, now, &again)) {
+        if (!hca->host.rx_budget) {
             return 0;
         }
         frame = port_take(p);
         p->received++;
         trace_qhca_net_rx(hca->name, frame->len);
-        work += qhca_engine_rx_frame(hca->host.engine, now, frame->data,
-                                     frame->len);
+        qhca_host_receive(&hca->host, now, frame->data, frame->len, false);
         g_free(frame);
     }
     if (!p->num) {
@@ -335,7 +299,6 @@ uint64_t net_deliver(struct hca *hca, uint64_t now)
     return MIN(again, net_clear(p->net, &p->jam, p->num < PORT_QUEUE / 2, now));
 }
 
-/* Frames do not wait for a ring until one has been filled: @give_up is over. */
 void net_forget(void *opaque)
 {
     struct hca *hca = opaque;
@@ -344,7 +307,6 @@ void net_forget(void *opaque)
     while (p->num) {
         g_free(port_take(p));
     }
-    p->give_up = 0;
     if (p->net) {
         net_learn(p->net, hca->mac, p->number);
         net_clear(p->net, &p->jam, true, 0);

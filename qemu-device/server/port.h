@@ -39,15 +39,12 @@ struct jam {
 /*
  * struct port - where frames for an HCA wait
  * @net: the switch it is plugged into, as @number
- * @give_up: frames do not wait for a buffer any more, from this time on; 0: it
- *           has passed, and no buffer has come since
  */
 struct port {
     struct net *net;
     unsigned number;
     struct frame *queue[PORT_QUEUE];
     unsigned head, num;
-    uint64_t give_up;
     struct jam jam;
     bool spoofchk;                      /* its own address, and no other */
     uint64_t sent, received, dropped;   /* frames */
