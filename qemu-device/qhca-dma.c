@@ -14,7 +14,6 @@
  * memory is reached.
  */
 #include "qemu/osdep.h"
-#include "qemu/atomic.h"
 #include "qemu/cutils.h"
 #include "system/dma.h"
 
@@ -26,11 +25,7 @@ static const MemTxAttrs qhca_dma_attrs = { .memory = true };
 /* Return the address space of @addr, and make @addr an offset in it. */
 static QHCAMap *qhca_dma_space(QHCAState *s, uint64_t *addr)
 {
-    if (s->props.dm_size && *addr & QHCA_ADDR_DM) {
-        *addr &= ~QHCA_ADDR_DM;
-        return &s->dm_map;
-    }
-    return &s->bus_map;
+    return qhca_ram_is_dm(&s->props, addr) ? &s->dm_map : &s->bus_map;
 }
 
 /*
@@ -43,22 +38,6 @@ static MemoryRegionCache *qhca_dma_ram(QHCAState *s, uint64_t addr, size_t len,
     MemoryRegionCache *ram = qhca_dev_map_find(map, addr, off);
 
     return ram && len <= ram->len - *off ? ram : NULL;
-}
-
-/* Let the guest see accesses in their order. On x86 only smp_mb() is costly. */
-static void qhca_dma_order(QHCAState *s, bool write)
-{
-    if (write) {
-        /* After earlier writes: the owner byte after the rest of its entry */
-        smp_wmb();
-    } else if (s->wrote) {
-        /* After earlier writes, which may still be in a store buffer */
-        smp_mb();
-    } else {
-        /* After earlier reads */
-        smp_rmb();
-    }
-    s->wrote = write;
 }
 
 static bool qhca_dma_slow(QHCAState *s, uint64_t addr, void *buf, size_t len,
@@ -82,7 +61,7 @@ bool qhca_dev_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
     hwaddr off;
     MemoryRegionCache *ram = qhca_dma_ram(s, addr, len, &off);
 
-    qhca_dma_order(s, false);
+    qhca_ram_order(&s->wrote, false);
     if (ram) {
         address_space_read_cached(ram, off, buf, len);
         return true;
@@ -98,7 +77,7 @@ bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
     hwaddr off;
     MemoryRegionCache *ram = qhca_dma_ram(s, addr, len, &off);
 
-    qhca_dma_order(s, true);
+    qhca_ram_order(&s->wrote, true);
     if (ram) {
         /* @buf may be memory peeked at, even the target, at another address. */
         memmove(ram->ptr + off, buf, len);
@@ -132,11 +111,8 @@ bool qhca_dev_dma_write_entry(void *opaque, uint64_t addr, const void *entry,
         return qhca_dev_dma_write(opaque, addr, p, last) &&
                qhca_dev_dma_write(opaque, addr + last, p + last, 1);
     }
-    qhca_dma_order(s, true);
-    memcpy(ram->ptr + off, p, last);
-    /* The last byte after the rest; the guest reads them in reverse order */
-    smp_wmb();
-    qatomic_set((uint8_t *)ram->ptr + off + last, p[last]);
+    qhca_ram_order(&s->wrote, true);
+    qhca_ram_entry((uint8_t *)ram->ptr + off, p, len);
     address_space_cache_invalidate(ram, off, len);
     return true;
 }
@@ -153,7 +129,7 @@ const void *qhca_dev_dma_peek(void *opaque, uint64_t addr, size_t *len)
     if (!ram) {
         return NULL;
     }
-    qhca_dma_order(s, false);
+    qhca_ram_order(&s->wrote, false);
     *len = MIN(*len, ram->len - off);
     fuzz_dma_read_cb(ram->xlat + off, *len, ram->mrs.mr);
     return ram->ptr + off;
@@ -176,7 +152,7 @@ static uint64_t *qhca_dma_map_atomic(QHCAState *s, uint64_t addr)
     if (addr % len || s->gone) {
         goto fail;
     }
-    qhca_dma_order(s, true);
+    qhca_ram_order(&s->wrote, true);
     ram = qhca_dma_ram(s, addr, len, &off);
     if (ram) {
         return (uint64_t *)(ram->ptr + off);
@@ -214,73 +190,41 @@ static void qhca_dma_unmap_atomic(QHCAState *s, uint64_t addr, uint64_t *p)
     }
 }
 
-/* Returns the value found at @p: @old if the swap took place. */
-static uint64_t qhca_cmpxchg(uint64_t *p, uint64_t old, uint64_t new)
-{
-#ifdef CONFIG_ATOMIC64
-    return qatomic_cmpxchg__nocheck(p, old, new);
-#else
-    /* Atomic only among holders of the BQL: this host cannot do more. */
-    uint64_t found = *p;
-
-    if (found == old) {
-        *p = new;
-    }
-    return found;
-#endif
-}
-
 bool qhca_dev_dma_cas(void *opaque, uint64_t addr, uint64_t compare,
                       uint64_t swap, uint64_t *old)
 {
     QHCAState *s = qhca_dev_of(opaque);
     uint64_t *p = qhca_dma_map_atomic(s, addr);
 
-    if (!p) {
-        return false;
+    if (p) {
+        *old = qhca_ram_cas(p, compare, swap);
+        qhca_dma_unmap_atomic(s, addr, p);
     }
-    *old = le64_to_cpu(qhca_cmpxchg(p, cpu_to_le64(compare),
-                                    cpu_to_le64(swap)));
-    qhca_dma_unmap_atomic(s, addr, p);
-    return true;
+    return p;
 }
 
 bool qhca_dev_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
 {
     QHCAState *s = qhca_dev_of(opaque);
     uint64_t *p = qhca_dma_map_atomic(s, addr);
-    uint64_t seen, found;
 
-    if (!p) {
-        return false;
+    if (p) {
+        *old = qhca_ram_add(p, add);
+        qhca_dma_unmap_atomic(s, addr, p);
     }
-    /* A loop, because the host may be big-endian. */
-    for (found = *p, seen = ~found; found != seen; ) {
-        seen = found;
-        found = qhca_cmpxchg(p, seen, cpu_to_le64(le64_to_cpu(seen) + add));
-    }
-    *old = le64_to_cpu(found);
-    qhca_dma_unmap_atomic(s, addr, p);
-    return true;
+    return p;
 }
 
 bool qhca_dev_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes)
 {
     QHCAState *s = qhca_dev_of(opaque);
     uint64_t *p = qhca_dma_map_atomic(s, addr);
-    uint64_t val;
 
-    if (!p) {
-        return false;
+    if (p) {
+        qhca_ram_store(p, bytes);
+        qhca_dma_unmap_atomic(s, addr, p);
     }
-    memcpy(&val, bytes, sizeof(val));
-#ifdef CONFIG_ATOMIC64
-    qatomic_set__nocheck(p, val);
-#else
-    *p = val;
-#endif
-    qhca_dma_unmap_atomic(s, addr, p);
-    return true;
+    return p;
 }
 
 void qhca_dev_dma_init(QHCAState *s)

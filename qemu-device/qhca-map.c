@@ -10,10 +10,11 @@
 #include "qemu/osdep.h"
 #include "system/xen.h"
 
+#include "common/ram.h"
 #include "qhca-map.h"
 
 struct QHCARam {
-    hwaddr base;
+    struct qhca_range range;
     MemoryRegionCache cache;
 };
 
@@ -68,37 +69,25 @@ static void qhca_map_commit(MemoryListener *listener)
     for (i = 0; i < num; i++) {
         section = &g_array_index(map->found, MemoryRegionSection, i);
         ram = &map->ram[i];
-        ram->base = section->offset_within_address_space;
-        address_space_cache_init(&ram->cache, map->as, ram->base,
+        ram->range.base = section->offset_within_address_space;
+        address_space_cache_init(&ram->cache, map->as, ram->range.base,
                                  int128_get64(section->size), true);
         g_assert(ram->cache.ptr);
+        ram->range.len = ram->cache.len;
     }
     g_array_set_size(map->found, 0);
 }
 
-static bool qhca_ram_has(const QHCARam *ram, hwaddr addr)
-{
-    return addr - ram->base < ram->cache.len;
-}
-
 MemoryRegionCache *qhca_dev_map_find(QHCAMap *map, hwaddr addr, hwaddr *off)
 {
-    unsigned low = 0, high = map->num, mid = map->hit;
+    unsigned at = map->hit;
 
-    while (low < high) {
-        if (qhca_ram_has(&map->ram[mid], addr)) {
-            map->hit = mid;
-            *off = addr - map->ram[mid].base;
-            return &map->ram[mid].cache;
-        }
-        if (addr < map->ram[mid].base) {
-            high = mid;
-        } else {
-            low = mid + 1;
-        }
-        mid = low + (high - low) / 2;
+    if (!qhca_range_find(map->ram, sizeof(*map->ram), map->num, addr, &at)) {
+        return NULL;
     }
-    return NULL;
+    map->hit = at;
+    *off = addr - map->ram[at].range.base;
+    return &map->ram[at].cache;
 }
 
 void qhca_dev_map_init(QHCAMap *map, AddressSpace *as)

@@ -32,6 +32,7 @@
 #include "common/capture.h"
 #include "common/host.h"
 #include "common/props.h"
+#include "common/ram.h"
 #include "engine/engine.h"
 #include "qhca-map.h"
 #include "hw/qdev-properties.h"

@@ -46,7 +46,7 @@ struct qhca_host_ops {
 /**
  * struct qhca_host - an engine, and what its program has yet to do for it
  * @engine: the engine
- * @props: what the operator has chosen, or NULL for a host that asks for nothing
+ * @props: what the operator has chosen; NULL if nothing depends on it
  * @ops: callbacks, or NULL
  * @todo: work that is left, QHCA_TODO_*
  * @deadline: when to call qhca_host_tick(); UINT64_MAX: never

@@ -18,8 +18,7 @@
 static uint8_t *dma_piece(struct hca *hca, uint64_t addr, size_t *len,
                           bool write)
 {
-    if (hca->dm && addr & QHCA_ADDR_DM) {
-        addr &= ~QHCA_ADDR_DM;
+    if (qhca_ram_is_dm(&hca->props, &addr)) {
         if (addr >= hca->props.dm_size) {
             return NULL;
         }
@@ -47,17 +46,6 @@ static bool dma_fail(struct hca *hca, uint64_t addr, size_t len, bool write)
     return false;
 }
 
-/* Let the guest see accesses in their order. On x86 only the full one costs. */
-static void dma_order(struct hca *hca, bool write)
-{
-    if (!write && hca->memory.wrote) {
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    } else {
-        __atomic_thread_fence(write ? __ATOMIC_RELEASE : __ATOMIC_ACQUIRE);
-    }
-    hca->memory.wrote = write;
-}
-
 /*
  * Copy piece by piece, as the machine's memory may be several mappings in a
  * row. In front of a byte that is not there all has been copied, as on a bus.
@@ -67,7 +55,7 @@ static bool dma_copy(struct hca *hca, uint64_t addr, uint8_t *buf, size_t len,
 {
     size_t done = 0, n;
 
-    dma_order(hca, write);
+    qhca_ram_order(&hca->memory.wrote, write);
     if (!dma_is_range(hca, addr, len)) {
         return dma_fail(hca, addr, len, write);
     }
@@ -125,10 +113,8 @@ bool hca_dma_write_entry(void *opaque, uint64_t addr, const void *entry,
         return hca_dma_write(hca, addr, from, last) &&
                hca_dma_write(hca, addr + last, from + last, 1);
     }
-    dma_order(hca, true);
-    memcpy(p, from, last);
-    /* The guest reads the bytes in reverse order. */
-    __atomic_store_n(p + last, from[last], __ATOMIC_RELEASE);
+    qhca_ram_order(&hca->memory.wrote, true);
+    qhca_ram_entry(p, from, len);
     return true;
 }
 
@@ -136,7 +122,7 @@ const void *hca_dma_peek(void *opaque, uint64_t addr, size_t *len)
 {
     struct hca *hca = opaque;
 
-    dma_order(hca, false);
+    qhca_ram_order(&hca->memory.wrote, false);
     return dma_is_range(hca, addr, *len) ? dma_piece(hca, addr, len, true) :
                                            NULL;
 }
@@ -154,7 +140,7 @@ static uint64_t *dma_atomic(struct hca *hca, uint64_t addr)
         trace_qhca_dma_fail(hca->name, addr, sizeof(uint64_t), true);
         return NULL;
     }
-    dma_order(hca, true);
+    qhca_ram_order(&hca->memory.wrote, true);
     return (uint64_t *)(void *)p;
 }
 
@@ -164,9 +150,7 @@ bool hca_dma_cas(void *opaque, uint64_t addr, uint64_t compare, uint64_t swap,
     uint64_t *p = dma_atomic(opaque, addr);
 
     if (p) {
-        *old = compare;
-        __atomic_compare_exchange_n(p, old, swap, false, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_SEQ_CST);
+        *old = qhca_ram_cas(p, compare, swap);
     }
     return p;
 }
@@ -176,18 +160,17 @@ bool hca_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
     uint64_t *p = dma_atomic(opaque, addr);
 
     if (p) {
-        *old = __atomic_fetch_add(p, add, __ATOMIC_SEQ_CST);
+        *old = qhca_ram_add(p, add);
     }
     return p;
 }
 
 bool hca_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes)
 {
-    uint64_t *p = dma_atomic(opaque, addr), val;
+    uint64_t *p = dma_atomic(opaque, addr);
 
     if (p) {
-        memcpy(&val, bytes, sizeof(val));
-        __atomic_store_n(p, val, __ATOMIC_RELEASE);
+        qhca_ram_store(p, bytes);
     }
     return p;
 }

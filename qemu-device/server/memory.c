@@ -6,39 +6,25 @@
 
 #include "memory.h"
 
-static bool has(const struct ram *ram, uint64_t addr)
-{
-    return addr - ram->base < ram->len;
-}
-
 /* Return the mapping of @addr, or NULL with the place that it would have. */
 static struct ram *lookup(struct memory *m, uint64_t addr, unsigned *place)
 {
-    unsigned low = 0, high = m->num, mid = m->hit;
-
-    while (low < high) {
-        if (has(&m->ram[mid], addr)) {
-            m->hit = mid;
-            return &m->ram[mid];
-        }
-        if (addr < m->ram[mid].base) {
-            high = mid;
-        } else {
-            low = mid + 1;
-        }
-        mid = low + (high - low) / 2;
+    *place = m->hit;
+    if (!qhca_range_find(m->ram, sizeof(m->ram[0]), m->num, addr, place)) {
+        return NULL;
     }
-    *place = low;
-    return NULL;
+    m->hit = *place;
+    return &m->ram[*place];
 }
 
 bool memory_add(struct memory *m, struct ram ram)
 {
+    const struct qhca_range *r = &ram.range;
     unsigned at = 0;
 
-    if (m->num == MEMORY_MAX || !ram.len ||
-        ram.base + (ram.len - 1) < ram.base || lookup(m, ram.base, &at) ||
-        (at < m->num && m->ram[at].base - ram.base < ram.len)) {
+    if (m->num == MEMORY_MAX || !r->len || r->base + (r->len - 1) < r->base ||
+        lookup(m, r->base, &at) ||
+        (at < m->num && m->ram[at].range.base - r->base < r->len)) {
         return false;
     }
     memmove(&m->ram[at + 1], &m->ram[at], (m->num - at) * sizeof(ram));
@@ -53,7 +39,7 @@ void memory_remove(struct memory *m, uint64_t base, uint64_t len)
     unsigned at;
     struct ram *ram = lookup(m, base, &at);
 
-    if (ram && ram->base == base && ram->len == len) {
+    if (ram && ram->range.base == base && ram->range.len == len) {
         at = (unsigned)(ram - m->ram);
         m->num--;
         memmove(ram, ram + 1, (m->num - at) * sizeof(*ram));
@@ -70,8 +56,8 @@ uint8_t *memory_piece(struct memory *m, uint64_t addr, size_t *len, bool write)
     if (!ram || m->lost || (write && !ram->writable)) {
         return NULL;
     }
-    off = addr - ram->base;
-    *len = *len < ram->len - off ? *len : ram->len - off;
+    off = addr - ram->range.base;
+    *len = *len < ram->range.len - off ? *len : ram->range.len - off;
     return ram->at + off;
 }
 

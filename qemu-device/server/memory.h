@@ -12,14 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../common/ram.h"
+
 /*
  * struct ram - a mapping
- * @base: the machine's address
+ * @range: the machine's addresses
  * @at: the address here
  * @whole, @whole_len: what has been mapped, which may be more
  */
 struct ram {
-    uint64_t base, len;
+    struct qhca_range range;
     uint8_t *at;
     void *whole;
     size_t whole_len;

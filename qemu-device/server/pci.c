@@ -118,8 +118,7 @@ static void dma_register(vfu_ctx_t *vfu, vfu_dma_info_t *info)
 {
     struct hca *hca = vfu_get_private(vfu);
     const struct ram ram = {
-        .base = (uintptr_t)info->iova.iov_base,
-        .len = info->iova.iov_len,
+        .range = { (uintptr_t)info->iova.iov_base, info->iova.iov_len },
         .at = info->vaddr,
         .whole = info->mapping.iov_base,
         .whole_len = info->mapping.iov_len,
@@ -128,7 +127,7 @@ static void dma_register(vfu_ctx_t *vfu, vfu_dma_info_t *info)
 
     /* Without a file: other devices' memory, or RAM that is not shared. */
     if (!ram.at) {
-        if (ram.base < 4096 && ram.len > 4096) {
+        if (ram.range.base < 4096 && ram.range.len > 4096) {
             hca_log(hca, "the machine's memory is not shared: give QEMU "
                     "-object memory-backend-memfd,id=mem,size=…,share=on and "
                     "-machine memory-backend=mem");
@@ -136,7 +135,7 @@ static void dma_register(vfu_ctx_t *vfu, vfu_dma_info_t *info)
         return;
     }
     if (info->prot & PROT_READ && !memory_add(&hca->memory, ram)) {
-        hca_log(hca, "no place for memory at 0x%" PRIx64, ram.base);
+        hca_log(hca, "no place for memory at 0x%" PRIx64, ram.range.base);
     }
 }
 

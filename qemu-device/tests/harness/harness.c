@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca engine tests: the simulated machine: memory, callbacks, commands. */
+#include "../../common/ram.h"
 #include "debug.h"
 #include "digest.h"
 #include "harness.h"
@@ -111,54 +112,52 @@ static const void *dma_peek(void *opaque, uint64_t addr, size_t *len)
     return p;
 }
 
+/* The 8 bytes of an atomic operation, or NULL. */
+static uint64_t *dma_atomic(struct guest *g, uint64_t addr)
+{
+    void *p = dma(g, addr, 8);
+
+    return addr % 8 ? NULL : p;
+}
+
 static bool atomic_cas(void *opaque, uint64_t addr, uint64_t compare,
                        uint64_t swap, uint64_t *old)
 {
     struct guest *g = opaque;
-    uint8_t *p = dma(g, addr, 8);
+    uint64_t *p = dma_atomic(g, addr);
 
-    if (!p || addr % 8) {
-        return false;
-    }
-    if (g->on_cas) {
+    if (p && g->on_cas) {
         g->on_cas(g, addr);
     }
-    memcpy(old, p, 8);
-    digest_feed('c', addr, (uint64_t[]) { compare, swap }, 16);
-    if (*old == compare) {
-        memcpy(p, &swap, 8);
+    if (p) {
+        digest_feed('c', addr, (uint64_t[]) { compare, swap }, 16);
+        *old = qhca_ram_cas(p, compare, swap);
     }
-    return true;
+    return p;
 }
 
 static bool atomic_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
 {
-    struct guest *g = opaque;
-    uint8_t *p = dma(g, addr, 8);
-    uint64_t sum;
+    uint64_t *p = dma_atomic(opaque, addr);
 
-    if (!p || addr % 8) {
-        return false;
+    if (p) {
+        digest_feed('a', addr, &add, 8);
+        *old = qhca_ram_add(p, add);
     }
-    memcpy(old, p, 8);
-    digest_feed('a', addr, &add, 8);
-    sum = *old + add;
-    memcpy(p, &sum, 8);
-    return true;
+    return p;
 }
 
 static bool atomic_store(void *opaque, uint64_t addr, const uint8_t *bytes)
 {
     struct guest *g = opaque;
-    uint8_t *p = dma(g, addr, 8);
+    uint64_t *p = dma_atomic(g, addr);
 
-    if (!p || addr % 8) {
-        return false;
+    if (p) {
+        qhca_ram_store(p, bytes);
+        digest_feed('s', addr, bytes, 8);
+        g->stores++;
     }
-    memcpy(p, bytes, 8);
-    digest_feed('s', addr, bytes, 8);
-    g->stores++;
-    return true;
+    return p;
 }
 
 static bool send_frame(void *opaque, const uint8_t *frame, size_t len)
