@@ -241,14 +241,12 @@ static void qhca_raise_irq(void *opaque, unsigned vector)
 
 static uint32_t qhca_random(void *opaque)
 {
-    QHCAState *s = qhca_dev_of(opaque);
     uint32_t bits;
 
-    if (s->rand) {
-        return g_rand_int(s->rand);
+    if (!qhca_host_random(opaque, &bits)) {
+        /* Follows -seed, and is replayed by record/replay. */
+        qemu_guest_getrandom_nofail(&bits, sizeof(bits));
     }
-    /* Follows -seed, and is replayed by record/replay. */
-    qemu_guest_getrandom_nofail(&bits, sizeof(bits));
     return bits;
 }
 
@@ -308,19 +306,6 @@ const struct qhca_engine_ops qhca_dev_callbacks = {
     .tamper = qhca_dev_tamper,
 #endif
 };
-
-void qhca_dev_random_init(QHCAState *s)
-{
-    const guint32 seed[] = { s->props.seed, s->props.seed >> 32 };
-
-    s->rand = s->props.seed ?
-              g_rand_new_with_seed_array(seed, ARRAY_SIZE(seed)) : NULL;
-}
-
-void qhca_dev_random_exit(QHCAState *s)
-{
-    g_clear_pointer(&s->rand, g_rand_free);
-}
 
 void qhca_dev_run_init(QHCAState *s)
 {

@@ -22,30 +22,15 @@
 
 static bool qhca_init_engine(QHCAState *s, Error **errp)
 {
-    struct qhca_engine_config cfg = qhca_props_config(&s->props,
-                                                      s->conf.macaddr.a);
-    const char *wrong = qhca_props_wrong(&s->props, s->conf.macaddr.a);
+    const char *wrong;
 
+    qhca_host_init(&s->host, &s->props, &qhca_dev_host_callbacks);
+    wrong = qhca_host_start(&s->host, s->conf.macaddr.a, qhca_dev_removable(s),
+                            &qhca_dev_callbacks);
     if (wrong) {
         error_setg(errp, "%s", wrong);
-        return false;
     }
-    cfg.removable = qhca_dev_removable(s);
-    qhca_dev_random_init(s);
-    qhca_host_init(&s->host, &s->props, &qhca_dev_host_callbacks);
-    s->host.engine = qhca_engine_new(&cfg, &qhca_dev_callbacks, &s->host);
-    if (!s->host.engine) {
-        qhca_dev_random_exit(s);
-        error_setg(errp, "no memory for the device, or 'max-qp' is too large");
-    }
-    return s->host.engine;
-}
-
-static void qhca_exit_engine(QHCAState *s)
-{
-    qhca_engine_free(s->host.engine);
-    s->host.engine = NULL;
-    qhca_dev_random_exit(s);
+    return !wrong;
 }
 
 static bool qhca_init_pm(PCIDevice *pci, Error **errp)
@@ -168,12 +153,12 @@ err_pcie:
 err_capture:
     qhca_dev_capture_exit(s);
 err_engine:
-    qhca_exit_engine(s);
+    qhca_host_stop(&s->host);
 }
 
 static void qhca_free_engine(QHCAState *s)
 {
-    qhca_exit_engine(s);
+    qhca_host_stop(&s->host);
     qhca_dev_capture_exit(s);
 }
 

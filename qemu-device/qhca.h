@@ -85,7 +85,6 @@ struct QHCAState {
     int64_t capture_start;          /* us since 1970 */
     char *faults;                   /* as last set, or NULL */
     bool aggregate;
-    GRand *rand;                    /* if the property "seed" is not 0 */
 
     struct qhca_host host;          /* the engine's opaque pointer */
     const char *id;                 /* names the device in traces and logs */
@@ -126,8 +125,6 @@ void qhca_dev_kick(QHCAState *s, unsigned todo);
 void qhca_dev_do_todo(QHCAState *s);
 void qhca_dev_send_irqs(QHCAState *s);
 uint64_t qhca_dev_now(void);
-void qhca_dev_random_init(QHCAState *s);
-void qhca_dev_random_exit(QHCAState *s);
 void qhca_dev_run_init(QHCAState *s);
 void qhca_dev_run_exit(QHCAState *s);
 

@@ -24,6 +24,59 @@ void qhca_host_init(struct qhca_host *h, const struct qhca_props *props,
     };
 }
 
+void qhca_host_seed(struct qhca_host *h, uint64_t seed)
+{
+    h->rng = seed * 2 + 1;
+}
+
+const char *qhca_host_start(struct qhca_host *h, const uint8_t mac[6],
+                            bool removable, const struct qhca_engine_ops *ops)
+{
+    const char *wrong = qhca_props_wrong(h->props, mac);
+    struct qhca_engine_config cfg;
+
+    if (wrong) {
+        return wrong;
+    }
+    cfg = qhca_props_config(h->props, mac);
+    cfg.removable = removable;
+    if (h->props->seed) {
+        qhca_host_seed(h, h->props->seed);
+    }
+    h->engine = qhca_engine_new(&cfg, ops, h);
+    return h->engine ? NULL :
+           "no memory for the device, or 'max-qp' is too large";
+}
+
+void qhca_host_stop(struct qhca_host *h)
+{
+    qhca_engine_free(h->engine);
+    h->engine = NULL;
+}
+
+/* ---- callbacks ---- */
+
+/* xorshift64* */
+uint64_t qhca_random_next(uint64_t *state)
+{
+    uint64_t x = *state;
+
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    *state = x;
+    return x * 0x2545f4914f6cdd1dull;
+}
+
+bool qhca_host_random(struct qhca_host *h, uint32_t *bits)
+{
+    if (!h->rng) {
+        return false;
+    }
+    *bits = (uint32_t)(qhca_random_next(&h->rng) >> 32);
+    return true;
+}
+
 void qhca_host_set_timer(void *opaque, uint64_t deadline)
 {
     struct qhca_host *h = opaque;
@@ -48,6 +101,8 @@ void qhca_host_raise_irq(void *opaque, unsigned vector)
         h->irqs |= (uint64_t)1 << vector;
     }
 }
+
+/* ---- work that is left ---- */
 
 unsigned qhca_host_next_irq(struct qhca_host *h)
 {

@@ -54,6 +54,7 @@ struct qhca_host_ops {
  * @give_up: frames do not wait for a buffer any more, from this time on; 0: it
  *           has passed, and no buffer has come since; UINT64_MAX: none waits
  * @rx_budget: units of work on frames that are left; the program refills it
+ * @rng: state of the random numbers; 0: they are not the host's
  * @up: the network has a carrier
  */
 struct qhca_host {
@@ -63,6 +64,7 @@ struct qhca_host {
     unsigned todo;
     uint64_t deadline, irqs, give_up;
     unsigned rx_budget;
+    uint64_t rng;
     bool up;
 };
 
@@ -74,6 +76,46 @@ struct qhca_host {
  */
 void qhca_host_init(struct qhca_host *h, const struct qhca_props *props,
                     const struct qhca_host_ops *ops);
+
+/**
+ * qhca_host_seed - make random numbers that can be predicted
+ * @h: host
+ * @seed: of these numbers
+ */
+void qhca_host_seed(struct qhca_host *h, uint64_t seed);
+
+/**
+ * qhca_host_start - make the engine that @props describe
+ * @h: host that is initialised
+ * @mac: permanent MAC address
+ * @removable: see struct qhca_engine_config
+ * @ops: callbacks of the engine
+ *
+ * Returns NULL, or why there is none.
+ */
+const char *qhca_host_start(struct qhca_host *h, const uint8_t mac[6],
+                            bool removable, const struct qhca_engine_ops *ops);
+
+/**
+ * qhca_host_stop - free the engine, if there is one
+ * @h: host
+ */
+void qhca_host_stop(struct qhca_host *h);
+
+/**
+ * qhca_random_next - return the next number of a sequence; its upper half is random
+ * @state: where the sequence is, which is never 0
+ */
+uint64_t qhca_random_next(uint64_t *state);
+
+/**
+ * qhca_host_random - draw a number that can be predicted
+ * @h: host
+ * @bits: the number
+ *
+ * Returns false if none must be: without a seed.
+ */
+bool qhca_host_random(struct qhca_host *h, uint32_t *bits);
 
 /* Callbacks of the engine, see struct qhca_engine_ops. */
 void qhca_host_set_timer(void *opaque, uint64_t deadline);

@@ -65,13 +65,10 @@ static void hca_loop_frame(void *opaque, const uint8_t *frame, size_t len)
 
 static uint32_t hca_random(void *opaque)
 {
-    struct hca *hca = opaque;
     uint32_t bits;
 
-    if (hca->rand) {
-        return g_rand_int(hca->rand);
-    }
-    if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) {
+    if (!qhca_host_random(opaque, &bits) &&
+        getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) {
         g_error("no random numbers: %s", g_strerror(errno));
     }
     return bits;
@@ -285,18 +282,15 @@ static bool hca_init_capture(struct hca *hca)
 
 static bool hca_init_engine(struct hca *hca)
 {
-    struct qhca_engine_config cfg = qhca_props_config(&hca->props, hca->mac);
-    const guint32 seed[] = { (guint32)hca->props.seed,
-                             (guint32)(hca->props.seed >> 32) };
     struct qhca_fault_error err;
+    const char *wrong;
 
-    cfg.removable = true;       /* a connection can always end */
     qhca_host_init(&hca->host, &hca->props, &hca_host_callbacks);
-    hca->rand = hca->props.seed ? g_rand_new_with_seed_array(seed, 2) : NULL;
     hca_callbacks.trace = trace_of_engine();
-    hca->host.engine = qhca_engine_new(&cfg, &hca_callbacks, &hca->host);
-    if (!hca->host.engine) {
-        hca_log(hca, "no memory for the device, or 'max-qp' is too large");
+    /* A connection can always end, so it can be removed. */
+    wrong = qhca_host_start(&hca->host, hca->mac, true, &hca_callbacks);
+    if (wrong) {
+        hca_log(hca, "%s", wrong);
         return false;
     }
     if (hca->faults && !qhca_engine_set_faults(hca->host.engine, hca_now(),
@@ -310,13 +304,7 @@ static bool hca_init_engine(struct hca *hca)
 
 bool hca_start(struct hca *hca)
 {
-    const char *wrong = qhca_props_wrong(&hca->props, hca->mac);
-
-    if (wrong) {
-        hca_log(hca, "%s", wrong);
-        return false;
-    }
-    if (!hca_init_capture(hca) || !hca_init_engine(hca)) {
+    if (!hca_init_engine(hca) || !hca_init_capture(hca)) {
         return false;
     }
     if (!hca_init_dm(hca)) {
@@ -339,9 +327,7 @@ void hca_stop(struct hca *hca)
         close(hca->attach_fd);
     }
     net_forget(hca);
-    if (hca->host.engine) {
-        qhca_engine_free(hca->host.engine);
-    }
+    qhca_host_stop(&hca->host);
     if (hca->dm) {
         munmap(hca->dm, hca->props.dm_size);
     }
@@ -349,7 +335,6 @@ void hca_stop(struct hca *hca)
         close(hca->dm_fd);
     }
     qhca_capture_end(&hca->capture);
-    g_clear_pointer(&hca->rand, g_rand_free);
     g_free(hca->props.loopback_capture);
     g_free(hca->faults);
     g_free(hca->name);

@@ -76,7 +76,6 @@ struct hca {
     uint8_t *dm;
     int dm_fd;
     bool dm_used;
-    GRand *rand;
     struct port port;
 };
 

@@ -240,7 +240,7 @@ static uint32_t random_bits(void *opaque)
 {
     struct guest *g = opaque;
 
-    g->drawn = g->drawn << 32 | test_random(&g->rng) >> 32;
+    g->drawn = g->drawn << 32 | qhca_random_next(&g->host.rng) >> 32;
     return (uint32_t)g->drawn;
 }
 
@@ -332,7 +332,7 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
     g->shadows = calloc(SHADOW_PAGES, sizeof(*g->shadows));
     REQUIRE(g->shadows);
     qhca_host_init(&g->host, NULL, NULL);
-    g->rng = seed * 2 + 1;
+    qhca_host_seed(&g->host, seed);
     g->heap = &g->heaps[0];
     heap_use(g->heap);
     g->e = g->host.engine = qhca_engine_new(&cfg, &guest_ops, &g->host);

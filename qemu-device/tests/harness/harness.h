@@ -53,8 +53,7 @@ struct guest {
     bool bank_closed;           /* accesses to the bank fail the test */
     uint64_t *clock;            /* own_clock, or the network's */
     uint64_t own_clock;
-    uint64_t rng;               /* for object numbers and keys */
-    uint64_t drawn;             /* the last two numbers from @rng */
+    uint64_t drawn;             /* the last two random numbers */
     unsigned irqs[NUM_VECTORS];
     unsigned removed;           /* calls of ops->remove */
     unsigned errors;            /* guest_error calls */

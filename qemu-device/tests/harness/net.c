@@ -13,13 +13,7 @@ static struct net *nets[MAX_NETS];
 
 uint64_t test_random(uint64_t *state)
 {
-    uint64_t x = *state;
-
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    *state = x;
-    return x * 0x2545f4914f6cdd1dull;
+    return qhca_random_next(state);
 }
 
 static bool chance(struct net *n, unsigned per_mille)

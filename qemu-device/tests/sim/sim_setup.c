@@ -27,7 +27,7 @@ static void recycle(struct sim *s, unsigned i)
         memset(g->ram, 0, n->mr.addr - RAM_BASE + s->used[i]);
         memset(g->ram + (end - RAM_BASE), 0, g->brk - end);
     }
-    g->rng = s->seed * 2 + 1;           /* independent of earlier schedules */
+    qhca_host_seed(&g->host, s->seed);  /* independent of earlier schedules */
     guest_set_faults(g, "");
     CHECK(qhca_engine_set_bandwidth(g->e, s->net->clock,
                                     s->seen ? g->e->cfg.bandwidth : s->mbit));
