@@ -24,43 +24,38 @@ static char *qhca_line(const char *text, unsigned number)
     return g_strndup(text, qemu_strchrnul(text, '\n') - text);
 }
 
-/* Report what is wrong; the hint shows the line and marks the place. */
-static void qhca_report(const char *text, const struct qhca_fault_error *err,
-                        Error **errp)
+/* Set rules; a hint shows the line that is wrong and marks the place. */
+static bool qhca_set_rules(QHCAState *s, const char *text, Error **errp)
 {
-    g_autofree char *line = qhca_line(text, err->line);
+    const char *wrong = qhca_host_set_faults(&s->host, qhca_dev_now(), text);
+    g_autofree char *line = NULL;
 
-    g_strdelimit(line, "\t", ' ');
-    error_setg(errp, "faults: line %u, column %u: %s", err->line, err->column,
-               err->what);
-    error_append_hint(errp, "%s\n%*s\n", line, (int)err->column, "^");
+    if (wrong) {
+        line = qhca_line(text, s->host.wrong.line);
+        g_strdelimit(line, "\t", ' ');
+        error_setg(errp, "%s", wrong);
+        error_append_hint(errp, "%s\n%*s\n", line,
+                          (int)s->host.wrong.column, "^");
+    }
+    return !wrong;
 }
 
 bool qhca_dev_faults_apply(QHCAState *s, const char *text, Error **errp)
 {
-    struct qhca_fault_error err = { 1, 1, "the device is busy" };
-    bool ok = false;
+    bool ok;
 
-    if (qhca_dev_enter(s)) {
-        ok = qhca_engine_set_faults(s->host.engine, qhca_dev_now(), text, &err);
-        qhca_dev_leave(s);
+    if (!qhca_dev_enter(s)) {
+        error_setg(errp, "faults: the device is busy");
+        return false;
     }
-    if (!ok) {
-        qhca_report(text, &err, errp);
-    }
+    ok = qhca_set_rules(s, text, errp);
+    qhca_dev_leave(s);
     return ok;
 }
 
 bool qhca_dev_faults_init(QHCAState *s, Error **errp)
 {
-    struct qhca_fault_error err;
-
-    if (s->faults && !qhca_engine_set_faults(s->host.engine, qhca_dev_now(),
-                                             s->faults, &err)) {
-        qhca_report(s->faults, &err, errp);
-        return false;
-    }
-    return true;
+    return !s->faults || qhca_set_rules(s, s->faults, errp);
 }
 
 /* Tell a slot with native hot-plug that it is empty. */

@@ -266,3 +266,16 @@ void qhca_host_db_write(struct qhca_host *h, uint64_t now, uint64_t off,
     qhca_engine_doorbell(h->engine, now, (unsigned)(off / stride),
                          (unsigned)(off % stride), val);
 }
+
+/* ---- the operator ---- */
+
+const char *qhca_host_set_faults(struct qhca_host *h, uint64_t now,
+                                 const char *text)
+{
+    if (qhca_engine_set_faults(h->engine, now, text, &h->wrong)) {
+        return NULL;
+    }
+    snprintf(h->why, sizeof(h->why), "faults: line %u, column %u: %s",
+             h->wrong.line, h->wrong.column, h->wrong.what);
+    return h->why;
+}

@@ -55,6 +55,8 @@ struct qhca_host_ops {
  *           has passed, and no buffer has come since; UINT64_MAX: none waits
  * @rx_budget: units of work on frames that are left; the program refills it
  * @rng: state of the random numbers; 0: they are not the host's
+ * @wrong: what was wrong with the last fault rules that were
+ * @why: the same as a message
  * @up: the network has a carrier
  */
 struct qhca_host {
@@ -65,6 +67,8 @@ struct qhca_host {
     uint64_t deadline, irqs, give_up;
     unsigned rx_budget;
     uint64_t rng;
+    struct qhca_fault_error wrong;
+    char why[224];
     bool up;
 };
 
@@ -181,6 +185,8 @@ bool qhca_host_takes(struct qhca_host *h, uint64_t now, uint64_t *again);
 void qhca_host_receive(struct qhca_host *h, uint64_t now, const uint8_t *frame,
                        size_t len, bool more);
 
+/* ---- BARs ---- */
+
 /*
  * Accesses to the BARs of registers and doorbells, of any size and alignment.
  * Those without a meaning are counted and reported, and read 0.
@@ -227,5 +233,18 @@ void qhca_host_db_read(struct qhca_host *h, uint64_t off, unsigned size);
  */
 void qhca_host_db_write(struct qhca_host *h, uint64_t now, uint64_t off,
                         unsigned size, uint64_t val);
+
+/* ---- the operator ---- */
+
+/**
+ * qhca_host_set_faults - replace the rules by which the device misbehaves
+ * @h: host
+ * @now: time
+ * @text: rules
+ *
+ * Returns NULL, or what is wrong with them, until the next call.
+ */
+const char *qhca_host_set_faults(struct qhca_host *h, uint64_t now,
+                                 const char *text);
 
 #endif /* QHCA_COMMON_HOST_H */

@@ -282,24 +282,19 @@ static bool hca_init_capture(struct hca *hca)
 
 static bool hca_init_engine(struct hca *hca)
 {
-    struct qhca_fault_error err;
     const char *wrong;
 
     qhca_host_init(&hca->host, &hca->props, &hca_host_callbacks);
     hca_callbacks.trace = trace_of_engine();
     /* A connection can always end, so it can be removed. */
     wrong = qhca_host_start(&hca->host, hca->mac, true, &hca_callbacks);
+    if (!wrong && hca->faults) {
+        wrong = qhca_host_set_faults(&hca->host, hca_now(), hca->faults);
+    }
     if (wrong) {
         hca_log(hca, "%s", wrong);
-        return false;
     }
-    if (hca->faults && !qhca_engine_set_faults(hca->host.engine, hca_now(),
-                                               hca->faults, &err)) {
-        hca_log(hca, "faults: line %u, column %u: %s", err.line, err.column,
-                err.what);
-        return false;
-    }
-    return true;
+    return !wrong;
 }
 
 bool hca_start(struct hca *hca)

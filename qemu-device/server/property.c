@@ -93,19 +93,13 @@ static bool is_text(struct json_object *value)
 
 static bool set_faults(struct hca *hca, struct json_object *value, char **why)
 {
-    struct qhca_fault_error err;
+    const char *wrong = is_text(value) ?
+        qhca_host_set_faults(&hca->host, hca_now(),
+                             json_object_get_string(value)) :
+        "'faults' is text";
 
-    if (!is_text(value)) {
-        *why = g_strdup("'faults' is text");
-        return false;
-    }
-    if (!qhca_engine_set_faults(hca->host.engine, hca_now(),
-                                json_object_get_string(value), &err)) {
-        *why = g_strdup_printf("faults: line %u, column %u: %s", err.line,
-                               err.column, err.what);
-        return false;
-    }
-    return true;
+    *why = g_strdup(wrong);
+    return !wrong;
 }
 
 static struct json_object *get_bandwidth(struct hca *hca)
