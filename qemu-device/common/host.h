@@ -107,8 +107,10 @@ const char *qhca_host_start(struct qhca_host *h, const uint8_t mac[6],
 void qhca_host_stop(struct qhca_host *h);
 
 /**
- * qhca_random_next - return the next number of a sequence; its upper half is random
+ * qhca_random_next - return the next number of a sequence
  * @state: where the sequence is, which is never 0
+ *
+ * The upper half of the number is as good as random.
  */
 uint64_t qhca_random_next(uint64_t *state);
 
