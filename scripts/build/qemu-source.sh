@@ -25,7 +25,7 @@ esac
 PARTS=(VERSION accel/qtest/qtest.c include host linux-headers trace qapi scripts python/qemu
 	subprojects/libvfio-user/include subprojects/libvfio-user/lib
 	subprojects/libvfio-user/LICENSE)
-# Mistakes of libvfio-user that a hostile machine can use; each file says which.
+# Mistakes of libvfio-user that a hostile machine can use: a series, for `git am` as well.
 PATCHES=("$QHCA_TOP"/qemu-device/server/patches/*.patch)
 
 fetch()
