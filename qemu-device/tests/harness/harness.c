@@ -8,6 +8,7 @@
 #include "net.h"
 #include "shadow.h"
 #include "snapshot.h"
+#include "sniff.h"
 #include "story.h"
 
 #include <stdio.h>
@@ -231,9 +232,7 @@ static struct qhca_engine *neighbour(void *opaque, const uint8_t smac[6],
 
 static void remove_device(void *opaque)
 {
-    struct guest *g = opaque;
-
-    g->removed++;
+    ((struct guest *)opaque)->removed++;
 }
 
 static uint32_t random_bits(void *opaque)
@@ -377,6 +376,7 @@ void guest_free(struct guest *g)
     if (g->ram != MAP_FAILED) {
         munmap(g->ram, MAP_SIZE);
     }
+    sniffer_free(g->sniffer);
     free(g->sent);
     free(g->shadows);
     free(g);

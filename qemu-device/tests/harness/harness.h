@@ -90,6 +90,11 @@ struct guest {
     void (*on_cas)(struct guest *g, uint64_t addr);     /* before the CAS */
     void (*on_send)(struct guest *g, const uint8_t *frame, size_t len);
 
+    struct sniffer *sniffer;    /* see sniff.h; NULL: it has heard nothing */
+    bool forged;                /* its state: the sniffer does not listen */
+    void (*on_qp_state)(struct guest *g, uint32_t qpn, unsigned from,
+                        unsigned to);
+
     /* Takes its frames, if it is set; false: not now. */
     bool (*uplink)(struct guest *g, const uint8_t *frame, size_t len);
     void *opaque;               /* of whoever set @uplink */

@@ -106,7 +106,7 @@ TELLS(cqe, ROW(uint32_t cqn, uint32_t qpn, unsigned status),
       "CQ %x: CQE of QP %x, status %u", cqn, qpn, status)
 TELLS(event, ROW(unsigned type, uint32_t obj, uint32_t eqn),
       "event %u of object %x on EQ %u", type, obj, eqn)
-TELLS(qp_state, ROW(uint32_t qpn, unsigned from, unsigned to),
+TELLS(told_state, ROW(uint32_t qpn, unsigned from, unsigned to),
       "QP %x: %s -> %s", qpn, state_name(from), state_name(to))
 TELLS(fatal, ROW(unsigned reason), "FATAL %u", reason)
 TELLS(page_fault, ROW(uint32_t qpn, unsigned kind, uint32_t key, uint64_t off),
@@ -122,6 +122,17 @@ static void refuse(void *opaque, NO_PACKET)
 
     g->failed_check = why;
     told_refuse(opaque, qpn, why, psn);
+}
+
+static void qp_state(void *opaque, ROW(uint32_t qpn, unsigned from,
+                                       unsigned to))
+{
+    struct guest *g = opaque;
+
+    if (g->on_qp_state) {
+        g->on_qp_state(g, qpn, from, to);
+    }
+    told_state(opaque, qpn, from, to);
 }
 
 #undef ROW

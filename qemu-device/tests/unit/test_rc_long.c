@@ -6,6 +6,7 @@
  */
 #include "harness/debug.h"
 #include "harness/fixture.h"
+#include "harness/sniff.h"
 
 #define PSN     0xfffff0u       /* wraps (D-003) */
 #define MTU     256u
@@ -70,6 +71,7 @@ static void jump(uint32_t n)
     struct vhca_requester *r = &vhca_qp_get(g->e, qp.qpn)->req;
 
     r->una_psn = r->snd_psn = r->max_psn = psn_add(PSN, n);
+    sniff_moved(g->sniffer, qp.qpn);
 }
 
 static void expect_request(uint32_t piece)

@@ -302,14 +302,71 @@ static void test_pressure(void)
     }
 }
 
+static struct rc_wr to_repeat(uint8_t opcode, uint32_t len)
+{
+    struct rc_wr wr = rc_wr(&qp, opcode, 3, len);
+
+    rc_aim(&wr, &node, 16384);
+    wr.imm = 0x01020304;
+    wr.swap_add = 0x1112131415161718;
+    wr.compare = 0x2122232425262728;
+    wr.flush_len = 100;
+    wr.flush_type = QHCA_FLUSH_GLOBAL;
+    if (opcode == QHCA_WR_FLUSH) {
+        wr.num_sge = 0;
+    }
+    return wr;
+}
+
+/* From the BTH on a packet is what it was; only AckReq may be another. */
+static void same_packet(struct sent *a, struct sent *b)
+{
+    const size_t bth = ETH_LEN + IPV4_LEN + UDP_LEN;
+
+    CHECK_EQ(a->len, b->len);
+    a->data[bth + 8] = b->data[bth + 8] = 0;
+    CHECK(!memcmp(a->data + bth, b->data + bth, a->len - bth - ICRC_LEN));
+}
+
+static void test_again(void)
+{
+    static const struct {
+        uint8_t opcode;
+        unsigned packets;
+        uint32_t len;
+    } rows[] = {
+        { QHCA_WR_SEND, 3, 3000 }, { QHCA_WR_SEND_WITH_IMM, 3, 3000 },
+        { QHCA_WR_SEND_WITH_INV, 3, 3000 }, { QHCA_WR_RDMA_WRITE, 3, 3000 },
+        { QHCA_WR_RDMA_WRITE_WITH_IMM, 3, 3000 },
+        { QHCA_WR_RDMA_READ, 1, 3000 }, { QHCA_WR_ATOMIC_CMP_AND_SWP, 1, 8 },
+        { QHCA_WR_ATOMIC_FETCH_AND_ADD, 1, 8 }, { QHCA_WR_ATOMIC_WRITE, 1, 8 },
+        { QHCA_WR_FLUSH, 1, 0 },
+    };
+    struct rc_wr wr;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        start_alone(&RC_OPTS);
+        guest_fill(g, node.mr.addr, 8192, 1);
+        wr = to_repeat(rows[i].opcode, rows[i].len);
+        rc_do(&qp, &wr);
+        CHECK_EQ(g->num_sent, rows[i].packets);
+        guest_advance(g, T(10));
+        REQUIRE(g->num_sent == 2 * rows[i].packets);
+        for (unsigned n = 0; n < rows[i].packets; n++) {
+            same_packet(&g->sent[n], &g->sent[rows[i].packets + n]);
+        }
+    }
+}
+
 static const struct test tests[] = {
-    { "D-045 D-046 D-047 D-006 timeouts and retry_cnt 0 to 7", test_timeout },
+    { "D-006 every kind of packet, sent once more", test_again },
+    { "D-045 D-046 D-047 timeouts and retry_cnt 0 to 7", test_timeout },
     { "D-045 timeout 0 waits for ever", test_no_timeout },
     { "D-011 D-034 D-047 D-048 progress restarts timer and retries",
       test_progress },
     { "D-020 D-025 D-046 sequence NAK goes back and uses retries",
       test_nak_seq },
-    { "D-031 D-033 D-035..D-038 every RNR time, to the nanosecond",
+    { "D-031 D-033 D-035 D-036 D-037 D-038 every RNR time, to the nanosecond",
       test_rnr_times },
     { "D-032 D-033 I-018 I-019 rnr_retry 0 to 7", test_rnr_retry },
     { "D-032 D-033 D-034 progress reloads both counters", test_reload },

@@ -166,6 +166,7 @@ static void forged(void)
     unsigned taken = 0, refused = 0;
 
     take_scene();
+    g->forged = true;
     for (uint64_t i = 0; i < n; i++) {
         unsigned changes = 1 + (unsigned)(test_random(&rng) >> 40) % 3;
 
