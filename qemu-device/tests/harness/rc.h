@@ -153,7 +153,12 @@ void rc_put(struct rc_qp *q, const struct rc_wr *wr);
 void rc_ring(struct rc_qp *q);
 void rc_post(struct rc_qp *q, const struct rc_wr *wr);  /* put and ring */
 void rc_do(struct rc_qp *q, const struct rc_wr *wr);    /* post and settle */
-/* Does @wr, which must end with @status; returns its CQE. */
+/* The opcode that its CQE has on success: B.1 of conformance.md. */
+uint8_t rc_cqe_opcode(const struct rc_wr *wr);
+/*
+ * Does @wr, which must end with @status, and on success with the opcode above;
+ * returns its CQE.
+ */
 struct qhca_cqe rc_finish(struct rc_qp *q, const struct rc_wr *wr,
                           unsigned status);
 /* Does a SEND of the first @len bytes of the node's memory. */

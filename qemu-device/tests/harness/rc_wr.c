@@ -128,11 +128,40 @@ void rc_do(struct rc_qp *q, const struct rc_wr *wr)
     guest_settle(q->n->g);
 }
 
+uint8_t rc_cqe_opcode(const struct rc_wr *wr)
+{
+    static const uint8_t cqe_opcode[] = {
+        [QHCA_WR_SEND] = QHCA_CQE_SEND,
+        [QHCA_WR_SEND_WITH_IMM] = QHCA_CQE_SEND,
+        [QHCA_WR_SEND_WITH_INV] = QHCA_CQE_SEND,
+        [QHCA_WR_RDMA_WRITE] = QHCA_CQE_RDMA_WRITE,
+        [QHCA_WR_RDMA_WRITE_WITH_IMM] = QHCA_CQE_RDMA_WRITE,
+        [QHCA_WR_RDMA_READ] = QHCA_CQE_RDMA_READ,
+        [QHCA_WR_ATOMIC_CMP_AND_SWP] = QHCA_CQE_COMP_SWAP,
+        [QHCA_WR_ATOMIC_FETCH_AND_ADD] = QHCA_CQE_FETCH_ADD,
+        [QHCA_WR_BIND_MW] = QHCA_CQE_BIND_MW,
+        [QHCA_WR_LOCAL_INV] = QHCA_CQE_LOCAL_INV,
+        [QHCA_WR_REG_MR] = QHCA_CQE_REG_MR,
+        [QHCA_WR_FLUSH] = QHCA_CQE_FLUSH,
+        [QHCA_WR_ATOMIC_WRITE] = QHCA_CQE_ATOMIC_WRITE,
+        [QHCA_WR_RDMA_READ_WITH_INV] = QHCA_CQE_RDMA_READ,
+    };
+
+    REQUIRE(wr->opcode < ARRAY_SIZE(cqe_opcode));
+    return cqe_opcode[wr->opcode];
+}
+
 struct qhca_cqe rc_finish(struct rc_qp *q, const struct rc_wr *wr,
                           unsigned status)
 {
+    struct qhca_cqe cqe;
+
     rc_do(q, wr);
-    return rc_expect(&q->scq, wr->wr_id, status);
+    cqe = rc_expect(&q->scq, wr->wr_id, status);
+    if (status == QHCA_WC_SUCCESS && cqe.status == status) {
+        CHECK_EQ(cqe.opcode, rc_cqe_opcode(wr));
+    }
+    return cqe;
 }
 
 void rc_send(struct rc_qp *q, uint32_t len)

@@ -102,4 +102,5 @@ void expect_dead(void)
     CHECK(g->host.deadline == UINT64_MAX);
     peer_expect_none(&qp);
     rc_expect_none(&qp.scq);
+    no_event();                                                 /* H-023 */
 }

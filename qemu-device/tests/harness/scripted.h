@@ -35,7 +35,10 @@ void go(void);
 void post(uint8_t opcode, uint32_t len);    /* put and go */
 void post_flags(uint8_t opcode, uint32_t len, uint8_t flags);
 void answer_read(uint8_t opcode, uint32_t psn, size_t len);
-/* @qp is in ERR, runs no timer, and sends and completes nothing more. */
+/*
+ * @qp is in ERR, runs no timer, sends and completes nothing more, and no event
+ * is there that the test has not taken.
+ */
 void expect_dead(void);
 
 #endif /* QHCA_TESTS_SCRIPTED_H */

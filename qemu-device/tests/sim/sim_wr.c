@@ -335,8 +335,9 @@ static void judge_send(struct sim *s, struct sim_qp *q,
     }
     q->done = q->freed = i + 1;
     if (c->status == QHCA_WC_SUCCESS) {
-        if (q->failed || !(q->wr[i].wr.flags & QHCA_WQE_SIGNALED)) {
-            sim_fail(s, "success of WR %u", i);
+        if (q->failed || !(q->wr[i].wr.flags & QHCA_WQE_SIGNALED) ||
+            c->opcode != rc_cqe_opcode(&q->wr[i].wr)) {
+            sim_fail(s, "success of WR %u, opcode %u", i, c->opcode);
         }
         judge_done(s, q, i);
     } else if (!q->may_fail ||
