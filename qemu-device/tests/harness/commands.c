@@ -175,3 +175,12 @@ void congestion_on(struct guest *g)
     c.value[QHCA_CC_NP_ENABLE] = c.value[QHCA_CC_RP_ENABLE] = htole32(1);
     REQUIRE(congestion_set(g, &c) == QHCA_OK);
 }
+
+struct qhca_device_attr device_attr(struct guest *g)
+{
+    struct qhca_device_attr attr;
+
+    REQUIRE(guest_query(g, QHCA_CMD_QUERY_DEVICE, 0, &attr, sizeof(attr)) ==
+            QHCA_OK);
+    return attr;
+}

@@ -199,6 +199,8 @@ int guest_cmd_obj(struct guest *g, unsigned opcode, uint32_t obj);
 /* Runs a command that writes @len bytes about @obj to its mailbox, to @out. */
 int guest_query(struct guest *g, unsigned opcode, uint32_t obj, void *out,
                 size_t len);
+/* What the device says of its limits. */
+struct qhca_device_attr device_attr(struct guest *g);
 /* Puts @n commands in the ring and rings one doorbell, without waiting. */
 void guest_cmd_start(struct guest *g, const struct qhca_cmd *cmd, unsigned n);
 /* The completion of command @i since the queue was started. */

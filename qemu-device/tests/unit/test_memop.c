@@ -210,14 +210,15 @@ static void limits(void)
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
     struct rc_wr wr;
     struct fast f;
-    uint32_t before;
+    uint32_t before, max;
 
     start();
+    max = le32toh(device_attr(g).max_fast_reg_blocks);
     before = g->e->table_blocks;
     cmd.reg_mr.type = QHCA_MR_FAST;
     cmd.reg_mr.pdn = htole32(node.pdn);
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_PARAM);
-    cmd.reg_mr.length = htole64(VHCA_MAX_FAST_REG + 1);
+    cmd.reg_mr.length = htole64(max + 1);
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_LIMIT);
     cmd.reg_mr.length = htole64(UINT64_MAX);
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_LIMIT);
@@ -225,12 +226,12 @@ static void limits(void)
     cmd.reg_mr.access = htole16(QHCA_ACCESS_LOCAL_WRITE);
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_PARAM);
     CHECK_EQ(g->e->table_blocks, before);
-    f = fast_create(&node, VHCA_MAX_FAST_REG, VHCA_MAX_FAST_REG);
-    CHECK_EQ(g->e->table_blocks, before + VHCA_MAX_FAST_REG);
+    f = fast_create(&node, max, max);
+    CHECK_EQ(g->e->table_blocks, before + max);
     reg(&f, f.key, QHCA_WC_SUCCESS);
-    CHECK(usable(f.key, IOVA, VHCA_MAX_FAST_REG << 12, RW));
+    CHECK(usable(f.key, IOVA, (uint64_t)max << 12, RW));
     inv(f.key, QHCA_WC_SUCCESS);
-    wr = wr_reg(&qp, &f, f.key, -((uint64_t)VHCA_MAX_FAST_REG << 12), RW);
+    wr = wr_reg(&qp, &f, f.key, -((uint64_t)max << 12), RW);
     rc_finish(&qp, &wr, QHCA_WC_SUCCESS);       /* to the last address */
     CHECK(usable(f.key, UINT64_MAX, 1, RW));
     CHECK(!usable(f.key, UINT64_MAX, 2, RW));
@@ -357,11 +358,11 @@ static void refused_send_inv(void)
 }
 
 static const struct test tests[] = {
-    { "F-025..F-028 B-010 B-011 B-071 register, use, invalidate", life },
+    { "F-025 F-027 B-010 B-011 B-071 register, use, invalidate", life },
     { "F-027 B-011 data through a fast region", data },
     { "F-026 I-035 REG_MR with bad parameters", refused_regs },
     { "F-026 F-028 F-029 I-035 the wrong object", wrong_objects },
-    { "F-025 F-030 limits of fast regions", limits },
+    { "F-025 F-030 J-036 limits of fast regions", limits },
     { "B-011 J-020 processes cannot use REG_MR", not_for_processes },
     { "B-003 B-070 F-027 SEND_WITH_INV", send_inv },
     { "E-009 E-020 SEND_WITH_INV on the wire", wire },

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Memory regions: what a key allows (F-004), REREG_MR.
- */
+/* Memory regions: what a key allows (F-004), REREG_MR. */
 #include "harness/debug.h"
 #include "harness/harness.h"
 
@@ -85,8 +83,10 @@ static void extreme_iova(void)
 {
     struct guest *g = guest_start();
     uint32_t pd = pd_create(g), key;
+    const uint64_t max = le64toh(device_attr(g).max_mr_size);
     struct gbuf b = guest_buf(g, 4 << 12, 12, 1), all = {
-        .desc = { .num_blocks = htole32(32), .block_shift = 31 }, .shift = 31,
+        .desc.num_blocks = htole32((uint32_t)(max >> 31)),
+        .desc.block_shift = 31, .shift = 31,
     };
     struct qhca_cmd cmd = reg_cmd(&b, pd, UINT64_MAX - 4095, 4096, RW);
 
@@ -101,11 +101,14 @@ static void extreme_iova(void)
     CHECK(!allowed(g, pd, key, 4, 1, 0));
     CHECK(allowed(g, pd, key, 5, 100, 0));
     CHECK(!allowed(g, pd, key, UINT64_MAX, 7, 0));
-    cmd = reg_cmd(&all, pd, 0, VHCA_MAX_MR_SIZE, RW);
+    cmd = reg_cmd(&all, pd, 0, max, RW);
     key = guest_create(g, &cmd);
-    CHECK(allowed(g, pd, key, 0, VHCA_MAX_MR_SIZE, RW));
-    CHECK(!allowed(g, pd, key, 0, VHCA_MAX_MR_SIZE + 1, 0));
-    CHECK(!allowed(g, pd, key, VHCA_MAX_MR_SIZE, 1, 0));
+    CHECK(allowed(g, pd, key, 0, max, RW));
+    CHECK(!allowed(g, pd, key, 0, max + 1, 0));
+    CHECK(!allowed(g, pd, key, max, 1, 0));
+    all.desc.num_blocks = htole32((uint32_t)(max >> 31) + 1);
+    cmd = reg_cmd(&all, pd, 0, max + 1, RW);
+    CHECK(guest_cmd(g, &cmd, NULL) != QHCA_OK);                 /* J-036 */
 }
 
 /* An empty region can be registered, and its key allows nothing. */
@@ -430,7 +433,7 @@ static void rereg_is_atomic(void)
 static const struct test tests[] = {
     { "F-004 keys and domains", keys },
     { "F-004 byte-exact ranges", ranges },
-    { "F-004 J-001 ends of the address space, and all of it", extreme_iova },
+    { "F-004 J-036 ends of the address space, and all of it", extreme_iova },
     { "F-014 empty regions", empty },
     { "F-010, F-011 chosen addresses", offsets },
     { "F-002, F-003 rights", rights },

@@ -224,11 +224,11 @@ static void limits(void)
     g = guest_start();
     eq = eq_create(g, 1, 4, 0);
     mem = guest_buf(g, 8192, 12, 0);
-    fill_kind(&cmd, VHCA_MAX_PD);
+    fill_kind(&cmd, le32toh(device_attr(g).max_pd));
     cmd.opcode = htole16(QHCA_CMD_CREATE_CQ);
     cmd.create_cq.buf = mem.desc;
     cmd.create_cq.eqn = htole32(eq.eqn);
-    fill_kind(&cmd, VHCA_MAX_CQ);
+    fill_kind(&cmd, le32toh(device_attr(g).max_cq));
 }
 
 static const struct test tests[] = {

@@ -58,8 +58,7 @@ static void limits(void)
     uint32_t xrcdn, last = 0;
 
     start();
-    CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_DEVICE, 0, &attr, sizeof(attr)),
-             QHCA_OK);
+    attr = device_attr(g);
     for (uint32_t n = 1; n < le32toh(attr.max_xrcd); n++) {
         REQUIRE(guest_cmd(g, &alloc, &last) == QHCA_OK);
     }
