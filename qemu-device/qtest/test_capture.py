@@ -3,12 +3,18 @@
 
 import os
 import struct
+import sys
 import tempfile
 
 import contract as c
 from fixture import MAC_BYTES, equal, refused, running
 from hca import PAGE
+from machine import HERE
 from rc import Port, connected, rdma
+
+sys.path.append(os.path.join(HERE, "../tests/oracle"))
+import flows    # noqa: E402  pylint: disable=wrong-import-position
+import roce     # noqa: E402  pylint: disable=wrong-import-position
 
 SECTION, INTERFACE, PACKET = 0x0a0d0d0a, 1, 6
 OPCODE, WRITE_ONLY, SEND_ONLY, ACK = 14 + 20 + 8, 0x0a, 0x04, 0x11
@@ -55,6 +61,8 @@ def test_loopback(qemu):
         equal([frame[OPCODE] for frame in frames], [WRITE_ONLY, ACK, SEND_ONLY, ACK])
         assert b"capture" in frames[0] and b"captured" in frames[2]
         equal({frame[:12] for frame in frames}, {MAC_BYTES * 2})
+        heard = flows.Flows()
+        equal([wrong for frame in frames for wrong in heard.hear(roce.decode(frame))], [])
 
 
 def test_full(qemu):

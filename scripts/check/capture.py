@@ -5,10 +5,11 @@
   capture.py [--wire] FILE    FILE: from QEMU's filter-dump (scripts/vm --pcap), or the
                               device's loopback-capture
 
-Checks lengths, checksums, reserved fields and the ICRC of every RoCE frame, and
-that tshark sees RoCE in the same frames, reads the same numbers in all headers and
-finds no fault. --wire: the frames are those of pair-wire.sh, some of them wrong on
-purpose, with one of every opcode. Ends with: N passed, N failed, N skipped.
+Checks lengths, checksums, reserved fields and the ICRC of every RoCE frame, the order
+and the contents of those of each QP (flows.py), and that tshark sees RoCE in the same
+frames, reads the same numbers in all headers and finds no fault. --wire: the frames are
+those of pair-wire.sh, some of them wrong on purpose, with one of every opcode. Ends with:
+N passed, N failed, N skipped.
 """
 
 import os
@@ -19,6 +20,7 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(TOP, 'qemu-device/tests/oracle'))
+import flows    # noqa: E402
 import roce     # noqa: E402
 
 TSHARK = [os.path.join(TOP, 'scripts/build/buildroot.sh'), '--tshark', '--', 'tshark']
@@ -47,6 +49,23 @@ TSHARK_KNOWS = ('RC', 'UC', 'UD')
 # It takes some payload for a protocol that it knows.
 GUESSES = ('smcr_infiniband', 'smb_direct_infiniband', 'rpcrdma_infiniband', 'nvme_rdma', 'lnet_ib',
            'iser_infiniband', 'eth_over_ib', 'mellanox_eoib', 'sdp_infiniband', 'fc_infiniband')
+
+
+def set_to(key, value):
+    """A function that changes a field of a frame."""
+    name, field = key.split('.')
+    return lambda frame: frame.headers[name].update({field: value})
+
+
+# Rules of flows.py, the first frame of which kind to change, and how.
+FORGED = {
+    'D-004': (lambda row: row.place == 'FIRST',
+              lambda frame: setattr(frame, 'payload', frame.payload[:-4])),
+    'D-005': (lambda row: row.service == 'RC' and row.operation == 'RDMA_WRITE' and
+              row.place == 'ONLY', set_to('reth.dmalen', 5000)),
+    'D-010': (lambda row: row.response, set_to('bth.a', 1)),
+    'B-045': (lambda row: row.response, set_to('bth.se', 1)),
+}
 
 
 # A pcap file with microseconds, or nanoseconds, in that byte order.
@@ -171,11 +190,34 @@ def check_checker(report, frames):
                  some and all(told(f) for f in some))
 
 
+def flow_faults(frames):
+    """(number, rule) of each rule for the frames of a QP that one of ours breaks: rdma_rxe, which
+    is what says 0 in M, is not what is judged here."""
+    heard = flows.Flows()
+    return [(captured.number, rule) for captured in frames if captured.frame['bth.m']
+            for rule in heard.hear(captured.frame)]
+
+
+def check_flows(report, frames):
+    bad = flow_faults(frames)
+    report.check('D-004 D-005 D-006 D-010 B-045 the frames of each QP are right', not bad,
+                 ''.join(f'; {n}: {rule}' for n, rule in bad[:5]))
+    for rule, (wanted, change) in FORGED.items():
+        forged = [Captured(frame.frame.copy(), frame.length, frame.number) for frame in frames]
+        chosen = next((captured.frame for captured in forged if captured.frame['bth.m'] and
+                       captured.row and wanted(captured.row)), None)
+        if chosen:
+            change(chosen)
+        found = {wrong.split()[0] for _, wrong in flow_faults(forged)}
+        report.check(f'a frame that breaks {rule} is found', chosen and rule in found)
+
+
 def check_frames(report, frames, broken):
     bad = broken + [(frame.number, rule) for frame in frames
                     for rule, good in frame.faults() if not good]
     ends = {frame.ends for frame in frames}
-    report.check('E-002..E-004 E-030..E-033 every frame is right', frames and not bad,
+    report.check('E-002 E-003 E-004 E-030 E-031 E-032 E-033 every frame is right',
+                 frames and not bad,
                  f'{len(frames)} frames' + ''.join(f'; {n}: {rule}' for n, rule in bad[:5]))
     report.check('frames of both machines', ends and all((b, a) in ends for a, b in ends))
 
@@ -216,7 +258,8 @@ def check_tshark(report, frames, path):
     other = [(frame.number, key) for frame in frames
              if frame.row and frame.row.service in TSHARK_KNOWS and frame.number in seen
              for key in differences(frame, seen[frame.number])]
-    report.check('E-004..E-009 tshark sees the same in all headers', not other,
+    report.check('E-004 E-005 E-006 E-007 E-008 E-009 tshark sees the same in all headers',
+                 not other,
                  ''.join(f'{number}: {key}; ' for number, key in other[:5]))
     unhappy = [row[0] for row in rows if any(row[1:3])]
     report.check('tshark finds none malformed', not unhappy, ' '.join(unhappy[:5]))
@@ -229,7 +272,8 @@ def check_opcodes(report, frames):
     report.check('opcodes.py has run', len(ends) == 2)
     for end in ends:
         missing = want - {frame.opcode for frame in frames if frame.ends[0] == end}
-        report.check(f'E-020..E-026 every opcode, from {end:x}', not missing,
+        report.check(f'E-020 E-021 E-022 E-023 E-024 E-025 E-026 every opcode, from {end:x}',
+                     not missing,
                      ' '.join(roce.OPCODES[op].name for op in sorted(missing)))
 
 
@@ -313,6 +357,7 @@ def main():
     report = Report()
     check_checker(report, frames)
     check_frames(report, frames, broken)
+    check_flows(report, frames)
     check_tshark(report, frames, args[0])
     if wire:
         check_opcodes(report, frames)
