@@ -5,17 +5,19 @@
   conformance.py            print the page for the documentation, which docs/build.sh
                             puts beside the others
   conformance.py --check    report each statement that no title of a test names and the
-                            section "Not covered" does not excuse, and each excuse that
-                            is not needed
+                            section "Not covered" does not excuse, each excuse that is not
+                            needed, each title with a statement that does not exist, and
+                            each with a range, unless it is that of a table in the same file
+                            whose rows begin with the statements
   conformance.py --missing  the statements without a test
   conformance.py --results  print, in TAP, for which statements a test has passed in
                             the run of pytest that goes on, whose results.tap is in
                             QHCA_RESULTS: fails for those whose tests were all
                             skipped, or did not run
 
-A test names a statement by its identifier, alone (D-049) or as the ends of a
-range (A-084..A-089), in its title or beside the code that shows it. In the results
-of a run there are only titles.
+A test names a statement by its identifier (D-049), in its title or beside the code
+that shows it; there also as the ends of a range (A-084..A-089). In the results of a run
+there are only titles.
 """
 
 import os
@@ -70,27 +72,40 @@ def excuses(text):
 
 
 def sources():
-    """The files in TESTS, without what a build has left there."""
+    """The sources in TESTS, without what a build has left there."""
     for top in TESTS:
         if os.path.isfile(os.path.join(TOP, top)):
             yield top
         for where, below, names in os.walk(os.path.join(TOP, top)):
             below[:] = [name for name in below if name != 'build']
-            yield from (os.path.relpath(os.path.join(where, name), TOP) for name in names)
+            yield from (os.path.relpath(os.path.join(where, name), TOP) for name in names
+                        if re.search(r'\.(c|h|py|sh)$', name))
 
 
 def titles(name, text):
-    """The parts of a file that can be in a title: of C, what is in quotes."""
-    return '\n'.join(re.findall(STRING, text)) if re.search(r'\.[ch]$', name) else text
+    """The parts of a file that can be in a title: of C, what is in quotes; of others, what is
+    no comment. What the tests share has no titles."""
+    if re.search(r'/(harness|lib)/', name):
+        return ''
+    if re.search(r'\.[ch]$', name):
+        return '\n'.join(re.findall(STRING, text))
+    return re.sub(r'(?m)^\s*#.*$', '', text)
+
+
+def swept(name, text):
+    """Each range in a title of a file that sweeps in what none of its rows begins with."""
+    rows = {f'{letter}-{number}' for letter, number in re.findall(rf'"{ID}(?!\.\.)', text)}
+    for part in re.finditer(rf'{ID}\.\.{ID}', titles(name, text)):
+        if not name.endswith('.c') or expand(part[0]) - rows:
+            yield part[0]
 
 
 def naming(part=lambda name, text: text):
     """Identifier to the set of files that name it in that part of them."""
     out = {}
     for name in sources():
-        if re.search(r'\.(c|h|py|sh)$', name):
-            for key in expand(part(name, read(name))):
-                out.setdefault(key, set()).add(name)
+        for key in expand(part(name, read(name))):
+            out.setdefault(key, set()).add(name)
     return out
 
 
@@ -155,7 +170,11 @@ def main():
         return 0
 
     titled = naming(titles)
-    wrong = [f'{STATEMENTS}:1: {key}: no title of a test names it, and no reason is given'
+    wrong = [f'{name}:1: {part}: a range in a title, which not all of its rows begin with'
+             for name in sources() for part in swept(name, read(name))]
+    wrong += [f'{name}:1: {key}: no such statement'
+              for key in sorted(set(titled) - set(known)) for name in sorted(titled[key])]
+    wrong += [f'{STATEMENTS}:1: {key}: no title of a test names it, and no reason is given'
              for key in known if key not in titled and key not in reasons]
     wrong += [f'{STATEMENTS}:1: {key}: "Not covered" excuses it, but a test names it'
               for key in reasons if key in tests]

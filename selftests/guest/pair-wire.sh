@@ -38,7 +38,7 @@ vectors()
 	EOF
 }
 
-# E-020..E-026. opcodes NAME PORT PEER: the address of the other machine.
+# opcodes NAME PORT PEER: the address of the other machine.
 opcodes()
 {
 	# shellcheck disable=SC2034 # for both_ways

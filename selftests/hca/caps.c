@@ -93,7 +93,7 @@ static const struct probe {
 	{ "MEM_WINDOW_TYPE_2B", IBV_DEVICE_MEM_WINDOW_TYPE_2B, probe_mw_2 },
 	{ "XRC", IBV_DEVICE_XRC, probe_xrc },
 	{ "SRQ_RESIZE", IBV_DEVICE_SRQ_RESIZE, probe_srq_resize },
-	{ "RESIZE_MAX_WR", IBV_DEVICE_RESIZE_MAX_WR, probe_qp_resize },
+	{ "A-069 RESIZE_MAX_WR", IBV_DEVICE_RESIZE_MAX_WR, probe_qp_resize },
 	{ "CURR_QP_STATE_MOD", IBV_DEVICE_CURR_QP_STATE_MOD, probe_cur_state },
 	{ "AUTO_PATH_MIG", IBV_DEVICE_AUTO_PATH_MIG, probe_path_mig },
 };

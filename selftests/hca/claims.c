@@ -110,7 +110,7 @@ static const struct claim device_claims[] = {
 	D(phys_port_cnt_ex, 1, "device: port"),
 };
 
-TEST(device, "J-034 J-001 J-004 each field of query_device_ex is true, and tested")
+TEST(device, "J-034 J-001 J-004 J-035 J-036 each field of query_device_ex is true, and tested")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_device_attr_ex attr = {};

@@ -227,7 +227,7 @@ static void poll_all(struct ibv_cq *from, int n, enum ibv_wc_status status)
 	poll_empty(from);
 }
 
-TEST(work_requests, "J-001 A-013 B-023 queues of max_qp_wr WRs, filled to the last")
+TEST(work_requests, "J-035 A-013 B-023 queues of max_qp_wr WRs, filled to the last")
 {
 	struct qp_opts o = QP_OPTS;
 	struct conn c = CONN;

@@ -88,7 +88,7 @@ static void settle(struct dev *d)
 
 /* ---- GIDs; first, because the tests below add and remove addresses ---- */
 
-TEST(gid_change, "H-013 J-014 GID_CHANGE: an address is added and removed")
+TEST(gid_change, "H-013 J-013 J-014 GID_CHANGE: an address is added and removed")
 {
 	const char *name = ifname();
 	struct dev *d = dev_open_qhca();

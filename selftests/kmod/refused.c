@@ -231,7 +231,7 @@ static void kv_cq_limit(struct kv *kv)
 }
 
 const struct kv_test kv_refused_tests[] = {
-	{ "C-001 J-001 the largest CQ, and one CQE more", kv_cq_limit },
+	{ "C-001 J-035 the largest CQ, and one CQE more", kv_cq_limit },
 	{ "F-026 F-028 F-029 I-035 invalid work requests", kv_bad_work },
 	{ "F-025 F-056 I-010 I-033 requests that the peer must not make", kv_bad_peer },
 	{ "F-026 F-030 refused at once", kv_at_once },

@@ -106,7 +106,7 @@ static void kv_unmap_own(struct kv *kv)
 }
 
 const struct kv_test kv_rings_tests[] = {
-	{ "J-001 the largest send queue", kv_large },
+	{ "J-035 the largest send queue", kv_large },
 	{ "pages of a ring are unmapped at the addresses where they were mapped", kv_unmap_own },
 	{ }
 };

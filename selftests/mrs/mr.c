@@ -144,7 +144,7 @@ TEST_ROWS(range, "F-004 I-002 I-007 bounds of an MR", ranges)
 		check_fill(mem, 5 * PAGE, 3, "memory under the MR");
 }
 
-TEST(hints, "F-002 F-019 relaxed ordering: the data is in memory when the request completes")
+TEST(hints, "F-002 F-019 relaxed ordering is taken and changes nothing")
 {
 	struct pair p = pair_default();
 	struct buf src = buf_new(p.dev->pd, 5 * PAGE, LOCAL);

@@ -214,20 +214,20 @@ static const struct {
 	enum mistake mistake;
 	enum ibv_mw_type type;
 } mistakes[] = {
-	{ "region without the right, type 1", NO_BIND, IBV_MW_TYPE_1 },
-	{ "region without the right, type 2", NO_BIND, IBV_MW_TYPE_2 },
-	{ "write right on a region to read, type 1", READ_ONLY, IBV_MW_TYPE_1 },
-	{ "write right on a region to read, type 2", READ_ONLY, IBV_MW_TYPE_2 },
-	{ "zero-based region", ZERO_MR, IBV_MW_TYPE_2 },
-	{ "region of another PD", OTHER_PD, IBV_MW_TYPE_2 },
-	{ "beyond the region, type 1", BEYOND, IBV_MW_TYPE_1 },
-	{ "beyond the region, type 2", BEYOND, IBV_MW_TYPE_2 },
-	{ "before the region", BEFORE, IBV_MW_TYPE_1 },
-	{ "bound already, type 2", BOUND, IBV_MW_TYPE_2 },
-	{ "length 0, type 2", EMPTY, IBV_MW_TYPE_2 },
+	{ "F-039 region without the right, type 1", NO_BIND, IBV_MW_TYPE_1 },
+	{ "F-039 region without the right, type 2", NO_BIND, IBV_MW_TYPE_2 },
+	{ "F-039 write right on a region to read, type 1", READ_ONLY, IBV_MW_TYPE_1 },
+	{ "F-039 write right on a region to read, type 2", READ_ONLY, IBV_MW_TYPE_2 },
+	{ "F-039 zero-based region", ZERO_MR, IBV_MW_TYPE_2 },
+	{ "F-039 region of another PD", OTHER_PD, IBV_MW_TYPE_2 },
+	{ "F-039 beyond the region, type 1", BEYOND, IBV_MW_TYPE_1 },
+	{ "F-039 beyond the region, type 2", BEYOND, IBV_MW_TYPE_2 },
+	{ "F-039 before the region", BEFORE, IBV_MW_TYPE_1 },
+	{ "F-037 bound already, type 2", BOUND, IBV_MW_TYPE_2 },
+	{ "F-037 length 0, type 2", EMPTY, IBV_MW_TYPE_2 },
 };
 
-TEST_ROWS(bind_bad, "F-037..F-039 I-034 a bind that is not allowed", mistakes)
+TEST_ROWS(bind_bad, "I-034 a bind that is not allowed", mistakes)
 {
 	struct rig r = rig_new(row->type);
 	struct ibv_pd *pd = row->mistake == OTHER_PD ?
@@ -297,7 +297,7 @@ TEST(overlap, "F-041 several windows on one region, each with its rights")
 		      ro->rkey), IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_ROWS(other_qp, "F-045..F-047 I-011 a window used through another QP", mw_types)
+TEST_ROWS(other_qp, "F-045 F-047 I-011 a window used through another QP", mw_types)
 {
 	struct rig r = rig_new(row->type);
 	struct conn c = CONN;

@@ -232,7 +232,7 @@ static void run(long ms)
 	CHECK(atomic_load(&xrc_messages) > 0);
 }
 
-TEST(soak, "C-003 G-002 G-012 J-018 K-012 K-017 connections with data, in many threads")
+TEST(soak, "C-003 G-012 J-018 K-012 K-017 connections with data, in many threads")
 {
 	char before[1024], after[1024] = "";
 	long ms = from_env("SOAK_MS", 3000);

@@ -44,7 +44,7 @@ static struct ibv_counters *counters_new(struct dev *d)
 	return counters;
 }
 
-TEST(counting, "J-024 raw: counters add up the frames of the rules that name them")
+TEST(counting, "J-024 J-037 raw: counters add up the frames of the rules that name them")
 {
 	struct dev *d = dev_open_qhca();
 	struct raw tx = raw_new(d), a = raw_new(d), b = raw_new(d);
@@ -83,7 +83,7 @@ TEST(counting, "J-024 raw: counters add up the frames of the rules that name the
 	REQUIRE_OK(ibv_destroy_counters(counters));
 }
 
-TEST(not_counting, "J-024 raw: counters that cannot be")
+TEST(not_counting, "J-037 raw: counters that cannot be")
 {
 	struct dev *d = dev_open_qhca();
 	struct raw r = raw_new(d);

@@ -87,55 +87,55 @@ struct step {
 	int need, may;
 };
 
-#define STEP(type, f, t, need, may) \
-	{ #type ", " #f " to " #t, IBV_QPT_##type, IBV_QPS_##f, IBV_QPS_##t, \
+#define STEP(id, type, f, t, need, may) \
+	{ id " " #type ", " #f " to " #t, IBV_QPT_##type, IBV_QPS_##f, IBV_QPS_##t, \
 	  need, may }
 
 /* First the steps that require attributes, then those that only allow some. */
 static const struct step steps[] = {
-	STEP(RC, RESET, INIT, RC_INIT, 0),
-	STEP(UC, RESET, INIT, UC_INIT, 0),
-	STEP(UD, RESET, INIT, UD_INIT, 0),
-	STEP(RC, INIT, RTR, RC_RTR, MAY_RTR),
-	STEP(UC, INIT, RTR, UC_RTR, MAY_RTR),
-	STEP(RC, RTR, RTS, RC_RTS, RC_MAY_RTS),
-	STEP(UC, RTR, RTS, IBV_QP_SQ_PSN, UC_MAY_RTS),
-	STEP(UD, RTR, RTS, IBV_QP_SQ_PSN, UD_MAY_RTS),
-	STEP(XRC_SEND, RESET, INIT, RC_INIT, 0),
-	STEP(XRC_RECV, RESET, INIT, RC_INIT, 0),
-	STEP(XRC_SEND, INIT, RTR, UC_RTR, MAY_RTR),
-	STEP(XRC_RECV, INIT, RTR, RC_RTR, MAY_RTR),
-	STEP(XRC_SEND, RTR, RTS, RC_RTS, UC_MAY_RTS),
-	STEP(XRC_RECV, RTR, RTS, RC_RTS & ~NO_RECV, RC_MAY_RTS),
+	STEP("A-040", RC, RESET, INIT, RC_INIT, 0),
+	STEP("A-040", UC, RESET, INIT, UC_INIT, 0),
+	STEP("A-041", UD, RESET, INIT, UD_INIT, 0),
+	STEP("A-044", RC, INIT, RTR, RC_RTR, MAY_RTR),
+	STEP("A-045", UC, INIT, RTR, UC_RTR, MAY_RTR),
+	STEP("A-047", RC, RTR, RTS, RC_RTS, RC_MAY_RTS),
+	STEP("A-048", UC, RTR, RTS, IBV_QP_SQ_PSN, UC_MAY_RTS),
+	STEP("A-049", UD, RTR, RTS, IBV_QP_SQ_PSN, UD_MAY_RTS),
+	STEP("A-040", XRC_SEND, RESET, INIT, RC_INIT, 0),
+	STEP("A-040", XRC_RECV, RESET, INIT, RC_INIT, 0),
+	STEP("A-045", XRC_SEND, INIT, RTR, UC_RTR, MAY_RTR),
+	STEP("A-044", XRC_RECV, INIT, RTR, RC_RTR, MAY_RTR),
+	STEP("A-047", XRC_SEND, RTR, RTS, RC_RTS, UC_MAY_RTS),
+	STEP("A-050", XRC_RECV, RTR, RTS, RC_RTS & ~NO_RECV, RC_MAY_RTS),
 #define NUM_NEED	14
-	STEP(UD, INIT, RTR, 0, UD_MAY_RTR),
-	STEP(RC, INIT, INIT, 0, RC_INIT),
-	STEP(UC, INIT, INIT, 0, UC_INIT),
-	STEP(UD, INIT, INIT, 0, UD_INIT),
-	STEP(RC, RTS, RTS, 0, RC_MAY_RTS),
-	STEP(UC, RTS, RTS, 0, UC_MAY_RTS),
-	STEP(UD, RTS, RTS, 0, UD_MAY_RTS),
-	STEP(RC, RTS, SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
-	STEP(UC, RTS, SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
-	STEP(UD, RTS, SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
-	STEP(RC, SQD, RTS, 0, RC_MAY_RTS),
-	STEP(UC, SQD, RTS, 0, UC_MAY_RTS),
-	STEP(UD, SQD, RTS, 0, UD_MAY_RTS),
-	STEP(RC, SQD, SQD, 0, RC_MAY_SQD),
-	STEP(UC, SQD, SQD, 0, UC_MAY_SQD),
-	STEP(UD, SQD, SQD, 0, UD_MAY_SQD),
-	STEP(UC, SQE, RTS, 0, UC_MAY_RTS),
-	STEP(UD, SQE, RTS, 0, UD_MAY_RTS),
-	STEP(XRC_SEND, INIT, INIT, 0, RC_INIT),
-	STEP(XRC_RECV, INIT, INIT, 0, RC_INIT),
-	STEP(XRC_SEND, RTS, RTS, 0, UC_MAY_RTS),
-	STEP(XRC_RECV, RTS, RTS, 0, RC_MAY_RTS),
-	STEP(XRC_SEND, RTS, SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
-	STEP(XRC_RECV, RTS, SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
-	STEP(XRC_SEND, SQD, RTS, 0, UC_MAY_RTS),
-	STEP(XRC_RECV, SQD, RTS, 0, RC_MAY_RTS),
-	STEP(XRC_SEND, SQD, SQD, 0, RC_MAY_SQD & ~NO_SEND),
-	STEP(XRC_RECV, SQD, SQD, 0, RC_MAY_SQD & ~NO_RECV),
+	STEP("A-046", UD, INIT, RTR, 0, UD_MAY_RTR),
+	STEP("A-043", RC, INIT, INIT, 0, RC_INIT),
+	STEP("A-043", UC, INIT, INIT, 0, UC_INIT),
+	STEP("A-043", UD, INIT, INIT, 0, UD_INIT),
+	STEP("A-051", RC, RTS, RTS, 0, RC_MAY_RTS),
+	STEP("A-052", UC, RTS, RTS, 0, UC_MAY_RTS),
+	STEP("A-053", UD, RTS, RTS, 0, UD_MAY_RTS),
+	STEP("A-055", RC, RTS, SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
+	STEP("A-055", UC, RTS, SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
+	STEP("A-055", UD, RTS, SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
+	STEP("A-051", RC, SQD, RTS, 0, RC_MAY_RTS),
+	STEP("A-052", UC, SQD, RTS, 0, UC_MAY_RTS),
+	STEP("A-053", UD, SQD, RTS, 0, UD_MAY_RTS),
+	STEP("A-056", RC, SQD, SQD, 0, RC_MAY_SQD),
+	STEP("A-057", UC, SQD, SQD, 0, UC_MAY_SQD),
+	STEP("A-058", UD, SQD, SQD, 0, UD_MAY_SQD),
+	STEP("A-054", UC, SQE, RTS, 0, UC_MAY_RTS),
+	STEP("A-053", UD, SQE, RTS, 0, UD_MAY_RTS),
+	STEP("A-043", XRC_SEND, INIT, INIT, 0, RC_INIT),
+	STEP("A-043", XRC_RECV, INIT, INIT, 0, RC_INIT),
+	STEP("A-052", XRC_SEND, RTS, RTS, 0, UC_MAY_RTS),
+	STEP("A-051", XRC_RECV, RTS, RTS, 0, RC_MAY_RTS),
+	STEP("A-055", XRC_SEND, RTS, SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
+	STEP("A-055", XRC_RECV, RTS, SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
+	STEP("A-052", XRC_SEND, SQD, RTS, 0, UC_MAY_RTS),
+	STEP("A-051", XRC_RECV, SQD, RTS, 0, RC_MAY_RTS),
+	STEP("A-056", XRC_SEND, SQD, SQD, 0, RC_MAY_SQD & ~NO_SEND),
+	STEP("A-056", XRC_RECV, SQD, SQD, 0, RC_MAY_SQD & ~NO_RECV),
 };
 
 static const struct {
@@ -187,8 +187,8 @@ __attribute__((constructor(101))) static void make_cells(void)
 
 		if (!can_be_in(types[type].type, from))
 			continue;
-		snprintf(names[i], sizeof(names[i]), "%s, %s to %s", types[type].name,
-			 states[from], states[to]);
+		snprintf(names[i], sizeof(names[i]), "A-%03d %s, %s to %s", 30 + from,
+			 types[type].name, states[from], states[to]);
 		*cell = (struct step){ names[i], types[type].type, from, to, 0, 0 };
 		if (leads_out(from, to))
 			outs[num_outs++] = *cell;
@@ -217,7 +217,7 @@ static const struct step *find_step(int type, int from, int to)
 
 #define ALL_ATTRS (2 * IBV_QP_DEST_QPN - 1)
 
-TEST_SOME_ROWS(transition, "A-030..A-036 transition", cells, num_cells)
+TEST_SOME_ROWS(transition, "transition", cells, num_cells)
 {
 	/* All attributes that any target state takes. */
 	static const int sets[] = { 0, RC_INIT, UD_INIT, RC_RTR, UC_RTR, RC_RTS,
@@ -277,8 +277,7 @@ TEST_SOME_ROWS(required, "A-060 A-062 each required attribute is required",
 	CHECK_ERR(ibv_modify_qp(e.qp, &a, IBV_QP_STATE | row->need), 0);
 }
 
-TEST_SOME_ROWS(optional, "A-040..A-059 each optional attribute is accepted",
-	       steps, ARRAY_SIZE(steps))
+TEST_ROWS(optional, "each optional attribute is accepted", steps)
 {
 	struct dev *d = dev_open();
 	int bit, err;

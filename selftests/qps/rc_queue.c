@@ -230,7 +230,7 @@ TEST(pairs, "B-042 B-043 unsignaled, signaled: only the second completes")
 	poll_none(p.a.send_cq);
 }
 
-TEST(never_signaled, "B-040 unsignaled requests have no completion")
+TEST(never_signaled, "B-040 B-077 unsignaled requests have no completion")
 {
 	struct pair p = pair_default();
 	struct ibv_send_wr plain = wr_send(1, NULL, 0);
@@ -243,7 +243,7 @@ TEST(never_signaled, "B-040 unsignaled requests have no completion")
 		poll_ok(p.b.recv_cq, i);
 	}
 	poll_none(p.a.send_cq);
-	/* B-023: their slots are in use until a later completion has been polled. */
+	/* B-077: their slots are in use until a later completion has been polled. */
 	if (p.dev->qhca)
 		CHECK_ERR(post_send(&p.a, &plain), ENOMEM);
 }

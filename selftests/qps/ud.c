@@ -65,13 +65,13 @@ static const struct len {
 	unsigned int flags;
 	bool imm;
 } lens[] = {
-	{ "nothing", 0, 0, false },
-	{ "1 byte", 1, 0, false },
-	{ "1024 bytes", 1024, 0, false },
-	{ "immediate data", 100, 0, true },
-	{ "immediate data only", 0, 0, true },
-	{ "inline", 64, IBV_SEND_INLINE, false },
-	{ "inline, immediate data, solicited", 63,
+	{ "B-001 nothing", 0, 0, false },
+	{ "B-001 1 byte", 1, 0, false },
+	{ "B-001 1024 bytes", 1024, 0, false },
+	{ "B-002 immediate data", 100, 0, true },
+	{ "B-002 immediate data only", 0, 0, true },
+	{ "B-001 inline", 64, IBV_SEND_INLINE, false },
+	{ "B-002 inline, immediate data, solicited", 63,
 	  IBV_SEND_INLINE | IBV_SEND_SOLICITED, true },
 };
 

@@ -62,7 +62,7 @@ TEST(create, "G-001 sizes: requested, granted and refused")
 	CHECK(!ibv_create_srq(d->pd, &init) && errno == EINVAL);
 }
 
-TEST(full_size, "G-001 J-001 B-023 the largest SRQ takes max_srq_wr WRs of max_srq_sge SGEs")
+TEST(full_size, "G-001 J-035 B-023 the largest SRQ takes max_srq_wr WRs of max_srq_sge SGEs")
 {
 	struct dev *d = dev_open();
 	struct ibv_srq *srq = srq_new(d, d->attr.max_srq_wr, d->attr.max_srq_sge);
@@ -110,7 +110,7 @@ TEST(order, "G-002 QPs take WRs in posting order")
 	}
 }
 
-TEST(slots, "B-023 a slot is in use until its CQE has been polled")
+TEST(slots, "B-077 a slot is in use until its CQE has been polled")
 {
 	struct dev *d = dev_open();
 	struct ibv_srq *srq = srq_new(d, 4, 1);
@@ -228,11 +228,14 @@ TEST(empty, "G-004 an empty SRQ: the sender waits")
 	struct buf rx = buf_new(d->pd, MSG, LOCAL);
 	struct ibv_sge sge = buf_sge(&tx, 0, MSG);
 	struct ibv_send_wr wr = wr_send(1, &sge, 1);
+	uint64_t naks = d->qhca ? hw_counter("rx_rnr_nak") : 0;
 	struct pair p;
 
 	pairs_new(d, &p, 1, srq);
 	REQUIRE_OK(post_send(&p.a, &wr));
 	poll_none(p.a.send_cq);
+	if (d->qhca)
+		CHECK(hw_counter("rx_rnr_nak") > naks);
 	REQUIRE_OK(srq_post(srq, 5, &rx, 0, MSG));
 	poll_ok(p.a.send_cq, 1);
 	poll_ok(p.b.recv_cq, 5);
@@ -254,7 +257,7 @@ TEST(busy, "G-008 G-017 busy: an SRQ with a QP, a PD with an SRQ")
 	CHECK_ERR(ibv_dealloc_pd(d->pd), 0);
 }
 
-TEST(unpolled, "B-023 G-008 CQEs that are removed with their QP free their slots")
+TEST(unpolled, "B-077 G-008 CQEs that are removed with their QP free their slots")
 {
 	struct dev *d = dev_open();
 	struct ibv_srq *srq = srq_new(d, 4, 1);

@@ -3,11 +3,12 @@
 #include "sim.h"
 
 const char *const sim_kind_name[SIM_KINDS] = {
-    [SIM_PLAIN] = "D-049 B-060..B-067 G-002 loss, doubles, disorder, damage",
-    [SIM_DRAIN] = "A-084..A-089 A-112 SQD and back",
+    [SIM_PLAIN] = "D-006 D-010 D-049 B-062 B-064 B-065 B-066 B-067 G-002 "
+                  "loss, doubles, disorder, damage",
+    [SIM_DRAIN] = "A-084 A-085 A-087 A-088 A-089 A-112 SQD and back",
     [SIM_PRESSURE] = "D-049 the network takes no frames",
     [SIM_CUT] = "I-021 D-046 the cable comes out",
-    [SIM_TO_ERR] = "A-097..A-100 A-115 G-008 moved to ERR",
+    [SIM_TO_ERR] = "A-098 A-099 A-100 A-115 G-008 moved to ERR",
     [SIM_TO_RESET] = "A-103 A-120 G-008 moved to RESET",
     [SIM_DESTROY] = "A-020 G-008 destroyed",
     [SIM_BAD_WR] = "I-052 bad WRs in between, of either end",

@@ -274,7 +274,7 @@ static void link_events(void)
 static const struct test tests[] = {
     { "interrupts and phases", interrupts },
     { "bad consumer index", bad_consumer_index },
-    { "full async EQ: events wait (H-002)", async_waits },
+    { "H-022 full async EQ: events wait", async_waits },
     { "a waiting event dies with its object or the EQ", async_waits_in_vain },
     { "a link that flaps unseen (H-012)", link_flaps_unseen },
     { "a reset while an event of the port waits", reset_while_waiting },

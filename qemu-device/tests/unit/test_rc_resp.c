@@ -220,7 +220,8 @@ static const struct test tests[] = {
     { "D-020 D-002 gaps", test_gap },
     { "A-082 H-005 COMM_EST", test_comm_est },
     { "D-030 I-020 no receive WR", test_rnr },
-    { "D-061 D-062 D-064 H-003 I-027..I-029 opcodes and sizes", test_sequence },
+    { "D-061 D-062 D-064 H-003 I-027 I-028 I-029 opcodes and sizes",
+      test_sequence },
     { "D-064 wrong padding", test_bad_pad },
     { "D-011 one ACK for requests that arrive at once", test_together },
 };

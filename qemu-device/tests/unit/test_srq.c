@@ -327,7 +327,7 @@ static void as_it_was(void)
 }
 
 /*
- * B-023: a WR that a QP has taken keeps its place in the ring: doorbells and
+ * B-077: a WR that a QP has taken keeps its place in the ring: doorbells and
  * resizes that would use it are refused.
  */
 static void place_kept(void)

@@ -220,7 +220,6 @@ static void test_violations(void)
     CHECK_EQ(le32toh(query_port().bad_pkey_cntr), 0xffff);
 }
 
-/* */
 static void test_states(void)
 {
     static const bool takes[] = {
@@ -310,7 +309,7 @@ static const struct test tests[] = {
     { "D-077 D-078 I-048 no receive WR, or a small one", test_no_room },
     { "E-045 D-078 D-082 I-047 I-049 dropped datagrams", test_drops },
     { "J-016 D-078 D-082 violation counters", test_violations },
-    { "A-001..A-007 datagrams by state", test_states },
+    { "A-001 A-002 A-003 A-004 A-005 A-007 datagrams by state", test_states },
     { "I-050 bad receive WRs", test_receive_errors },
     { "D-085 loopback", test_loopback },
 };

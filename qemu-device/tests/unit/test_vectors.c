@@ -239,13 +239,15 @@ static void test_flips(void)
 }
 
 static const struct test tests[] = {
-    { "E-020..E-027 the table of opcodes", test_opcodes },
-    { "E-001..E-011 E-030 E-032 E-033 E-046 every opcode, read, made and cut",
+    { "E-020 E-021 E-022 E-023 E-024 E-025 E-026 E-027 the table of opcodes",
+      test_opcodes },
+    { "E-001 E-002 E-003 E-004 E-005 E-006 E-007 E-008 E-009 E-010 "
+      "E-030 E-032 E-033 E-046 every opcode, read, made and cut",
       test_exact },
     { "E-003 E-004 E-031 E-034 tolerated fields; frames of other vendors",
       test_read },
     { "E-002 E-045 E-046 invalid frames", test_malformed },
-    { "E-032..E-034 ICRCs computed differently", test_icrc },
+    { "E-032 E-033 E-034 ICRCs computed differently", test_icrc },
     { "E-033 E-034 every bit flipped", test_flips },
 };
 

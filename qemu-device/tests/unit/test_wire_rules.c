@@ -378,7 +378,8 @@ static const struct test tests[] = {
     { "E-042 the largest packets fit", test_fits },
     { "B-068 immediate data", test_imm },
     { "C-010 A-096 an error CQE", test_error_cqe },
-    { "I-024 P_Key, address or ICRC wrong, for ever", test_spoilt },
+    { "D-082 D-083 E-045 I-024 P_Key, address or ICRC wrong, for ever",
+      test_spoilt },
     { "B-060 B-062 C-013 payload, then the CQE, its owner last", test_order },
 };
 
