@@ -48,7 +48,7 @@ static enum ibv_wc_status write_mw(struct rig *r, size_t off, uint32_t len)
 		    r->mw->rkey);
 }
 
-TEST(caps, "F-035 J-009 of type 2 only 2B is offered, and windows can be allocated")
+TEST(caps, "F-035 J-004 of type 2 only 2B is offered, and windows can be allocated")
 {
 	struct dev *d = dev_open_qhca();
 	const unsigned int type_2 = IBV_DEVICE_MEM_WINDOW_TYPE_2A |

@@ -17,6 +17,11 @@ static void start(uint8_t dest_rd_atomic)
     start_alone(&o);
 }
 
+static struct vhca_qp *engine_qp(void)
+{
+    return vhca_qp_get(g->e, qp.qpn);
+}
+
 static void inject_add(uint32_t psn, uint64_t add)
 {
     struct roce_packet p = request(RC_FETCH_ADD, psn, 0, 0);
@@ -44,6 +49,25 @@ static void test_send_write(void)
     rc_expect_none(&qp.rcq);
     CHECK(*(uint8_t *)guest_ptr(g, node.mr.addr, 1) == 1);
     CHECK_EQ(counter(g, QHCA_CNT_RX_DUPLICATE), 2);
+}
+
+/* A message counts once, whatever its packets are, and modulo 2^24. */
+static void test_msn(void)
+{
+    start(4);
+    rc_recv(&qp, 1, 64, 3000);
+    engine_qp()->rsp.msn = PSN_MASK - 1;
+    inject(RC_SEND_FIRST, PSN, 1024);
+    expect_ack(PSN, PSN_MASK - 1);
+    inject(RC_SEND_LAST, PSN + 1, 8);
+    expect_ack(PSN + 1, PSN_MASK);
+    inject_read(PSN + 2, 0, 2048);
+    CHECK_EQ(peer_expect(&qp, RC_READ_RESP_FIRST, PSN + 2).msn, 0);
+    CHECK_EQ(peer_expect(&qp, RC_READ_RESP_LAST, PSN + 3).msn, 0);
+    inject_add(PSN + 4, 1);
+    CHECK_EQ(peer_expect(&qp, RC_ATOMIC_ACKNOWLEDGE, PSN + 4).msn, 1);
+    inject(RC_WRITE_ONLY, PSN + 5, 8);
+    expect_ack(PSN + 5, 2);
 }
 
 /* D-050: no ACK covers a READ whose response may have been lost. */
@@ -146,11 +170,6 @@ static void test_in_message(void)
     expect_ack(PSN + 3, 3);
     CHECK_EQ(le32toh(rc_expect(&qp.rcq, 1, 0).byte_len), MTU + 8);
     CHECK(((uint8_t *)guest_ptr(g, node.mr.addr, 4000))[MTU + 7] == 3);
-}
-
-static struct vhca_qp *engine_qp(void)
-{
-    return vhca_qp_get(g->e, qp.qpn);
 }
 
 /*
@@ -348,6 +367,7 @@ static void test_limit_changes(void)
 static const struct test tests[] = {
     { "B-063 after the CQE the buffer belongs to the program", test_buffers },
     { "D-050 D-016 SEND and WRITE are not executed again", test_send_write },
+    { "D-016 the MSN counts messages, modulo 2^24", test_msn },
     { "D-050 D-014 what the ACK of a duplicate covers", test_before_read },
     { "D-051 a READ is executed again within its range", test_read },
     { "D-052 D-055 atomics get the saved result", test_atomic },

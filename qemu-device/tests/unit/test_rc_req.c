@@ -402,7 +402,7 @@ static const struct test tests[] = {
     { "D-012 READ and atomic responses acknowledge", test_acks_before },
     { "D-010 B-045 AckReq and SE", test_flags },
     { "D-017 credits of the peer", test_credits },
-    { "D-021 D-024 D-025 D-026 I-052 fatal NAKs", test_fatal_naks },
+    { "D-021 D-024 D-025 D-026 H-023 I-052 fatal NAKs", test_fatal_naks },
     { "I-030 I-031 responses that do not fit", test_bad_answers },
     { "D-024 I-030 responses with the syndrome of a NAK", test_bad_syndromes },
     { "D-067 max_rd_atomic", test_rd_atomic },

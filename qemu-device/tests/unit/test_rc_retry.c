@@ -360,7 +360,7 @@ static void test_again(void)
 
 static const struct test tests[] = {
     { "D-006 every kind of packet, sent once more", test_again },
-    { "D-045 D-046 D-047 timeouts and retry_cnt 0 to 7", test_timeout },
+    { "D-045 D-046 D-047 H-023 timeouts and retry_cnt 0 to 7", test_timeout },
     { "D-045 timeout 0 waits for ever", test_no_timeout },
     { "D-011 D-034 D-047 D-048 progress restarts timer and retries",
       test_progress },
