@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # mutants.sh engine|drivers|provider [OPTION…]
-# mutants.sh keep engine|drivers|provider
+# mutants.sh keep engine|drivers|provider [--again] [--checked]
 # mutants.sh page
 #
 # Which proofs catch which mistakes? Mutants of the sources, drawn by a seed, are put into one
@@ -13,12 +13,14 @@
 #   --seed S       which ones (1)
 #   --only PATTERN only those whose path|function|operator|text matches it
 #   --minutes M    end after so many
+#   --again        those that nothing caught in what is kept, and that are not said to be equivalent
 #   --long         the second run: long proofs and variants, for what nothing has caught
 #   --jobs N       at a time (engine)
 #   --checked      with sanitizers (engine)
 #   --fresh        begin anew
 #
-# keep: write the results so far to Documentation/mutants.
+# keep: write the results so far to Documentation/mutants; those of --again, and of --again
+# --checked, are added to what is there.
 # page: write the tables of Documentation/mutants.rst.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -26,14 +28,15 @@
 [ $# -gt 0 ] || { usage >&2; exit 2; }
 suite=$1
 shift
-kept=${1:-} options=() fresh='' minutes=600 long=''
+kept=${1:-} options=() fresh='' minutes=600 long='' again='' checked=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	-h|--help) usage; exit 0 ;;
 	--fresh) fresh=1 ;;
 	--minutes) minutes=$2 options+=("$1" "$2"); shift ;;
 	--long) long=long options+=("$1") ;;
-	--checked) options+=("$1") ;;
+	--again) again=$1 ;;
+	--checked) checked=$1 options+=("$1") ;;
 	--count|--seed|--only|--jobs) options+=("$1" "$2"); shift ;;
 	-*) die "unknown option $1, see --help" ;;
 	*) [ "$suite" = keep ] || die "unknown word $1, see --help" ;;
@@ -41,7 +44,9 @@ while [ $# -gt 0 ]; do
 	shift
 done
 
-TREE=$QHCA_CACHE/mutants/$suite
+[ "$suite" = keep ] || kept=$suite
+[ -z "$again" ] || options+=("$again" "$kept")
+TREE=$QHCA_CACHE/mutants/$kept$again$checked
 in_root() { "$QHCA_TOP/scripts/build/buildroot.sh" --mutants -- "$@"; }
 mutate() { in_root python3 "$QHCA_BR_TOP/scripts/mutants/$1.py" "$(br_path "$TREE")" "${@:2}"; }
 
@@ -92,7 +97,7 @@ provider()
 [ -z "$fresh" ] || rm -rf "$TREE"
 case $suite in
 engine|drivers|provider) with_lock "mutants-$suite" "$suite" ;;
-keep) "$QHCA_TOP/scripts/mutants/page.py" keep "$kept" "$QHCA_CACHE/mutants/$kept" ;;
+keep) "$QHCA_TOP/scripts/mutants/page.py" keep "$kept" "$TREE" ;;
 page) "$QHCA_TOP/scripts/mutants/page.py" ;;
 *) die "no suite $suite, see --help" ;;
 esac

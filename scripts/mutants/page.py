@@ -4,7 +4,7 @@
 
   page.py keep SUITE RESULTS
         write Documentation/mutants/SUITE.txt from what a run has left in the directory
-        RESULTS so far
+        RESULTS so far; a run of --again changes the lines of its mutants
   page.py
         write the tables of the page from these files and from equivalent.txt, which has the
         names of mutants that change nothing, and why
@@ -24,6 +24,32 @@ MARK = '.. Below is what scripts/mutants.sh page writes.\n'
 TEXT = 70
 
 
+def read(suite):
+    """The first line of a kept file, and the others."""
+    with open(f'{DATA}/{suite}.txt', encoding='utf-8') as file:
+        head, *lines = file.read().splitlines(keepends=True)
+    return head, lines
+
+
+def equivalent():
+    """{name: why it changes nothing}."""
+    with open(f'{HERE}/equivalent.txt', encoding='utf-8') as file:
+        return {line[:8]: line[9:].strip() for line in file if re.match(r'[0-9a-f]{8} ', line)}
+
+
+def live(suite):
+    """The names of those that nothing has caught, and of which nobody has said why."""
+    names = {line[:8] for line in read(suite)[1] if line.endswith('\t\n')}
+    return names - set(equivalent())
+
+
+def merge(kept, new, gone):
+    """The lines of @kept without those of the mutants @gone, whose code is no longer there, and
+    with what is in @new of the mutants that it has caught."""
+    caught = {line[:8]: line for line in new if not line.endswith('\t\n')}
+    return [caught.get(line[:8], line) for line in kept if line[:8] not in gone]
+
+
 def keep(suite, where):
     """One line for each mutant: name, place, operator, text, and what has caught it.
 
@@ -36,16 +62,21 @@ def keep(suite, where):
     with open(f'{where}/proofs.json', encoding='utf-8') as file:
         proofs = [row for row in json.load(file).values() if not row[1]]
     ran = list(itertools.takewhile(lambda m: m['name'] in results, plan['mutants']))
-    lines = [f'# {len(ran)} of {plan["of"]} mutants by seed {plan["seed"]}; {len(proofs)} programs '
-             f'with {sum(row[2] for row in proofs)} tests\n']
+    lines = []
     for mutant in sorted(ran, key=lambda m: (m['path'], m['function'], m['name'])):
         by = ' '.join(f'{proof.replace(" ", "_")}:{",".join(map(str, fails))}'
                       for proof, fails in results[mutant['name']]['by'].items())
         text = mutant['text'] if len(mutant['text']) <= TEXT else mutant['text'][:TEXT - 1] + '…'
         lines.append('\t'.join((mutant['name'], f'{mutant["path"]}:{mutant["function"]}',
                                 mutant['operator'], text, by)) + '\n')
+    if 'gone' in plan:
+        head, kept = read(suite)
+        lines = merge(kept, lines, plan['gone'])
+        plan['seed'] = re.search(r'by seed (\S+);', head)[1]
     os.makedirs(DATA, exist_ok=True)
     with open(f'{DATA}/{suite}.txt', 'w', encoding='utf-8') as file:
+        file.write(f'# {len(lines)} of {plan["of"]} mutants by seed {plan["seed"]}; {len(proofs)} '
+                   f'programs with {sum(row[2] for row in proofs)} tests\n')
         file.writelines(lines)
 
 
@@ -60,12 +91,11 @@ def percent(part, whole):
     return f'{100 * part / whole:.0f} %' if whole else ''
 
 
-def suite_section(name, equivalent):
-    with open(f'{DATA}/{name}', encoding='utf-8') as file:
-        head, *lines = file.read().splitlines()
-    rooms, alone, live = {}, {}, []
+def suite_section(suite, same):
+    head, lines = read(suite)
+    rooms, alone, lives = {}, {}, []
     for line in lines:
-        mutant, place, operator, text, by = line.split('\t')
+        mutant, place, operator, text, by = line.rstrip('\n').split('\t')
         room = rooms.setdefault(place.rpartition('/')[0] or place.partition(':')[0], [0, 0, 0])
         proofs = by.split()
         room[0] += 1
@@ -73,35 +103,30 @@ def suite_section(name, equivalent):
         if len(proofs) == 1:
             proof = proofs[0].partition(':')[0]
             alone[proof] = alone.get(proof, 0) + 1
-        elif not proofs and mutant in equivalent:
+        elif not proofs and mutant in same:
             room[2] += 1
         elif not proofs:
-            live.append((mutant, place, operator, f'``{text}``'))
-    title = name.removesuffix('.txt').capitalize()
+            lives.append((mutant, place, operator, f'``{text}``'))
+    title = suite.capitalize()
     total = [sum(r[i] for r in rooms.values()) for i in range(3)]
-    out = [f'{title}\n', '=' * len(title) + '\n', '\n', head.removeprefix('# ') + '.\n', '\n']
+    out = [f'{title}\n', '=' * len(title) + '\n', '\n', head.strip('# \n') + '.\n', '\n']
     out += table(('room', 'mutants', 'caught', 'change nothing', 'caught of the others'),
                  [(room, *counts, percent(counts[1], counts[0] - counts[2]))
                   for room, counts in [*sorted(rooms.items()), ('all', total)]])
     out += ['Proofs that alone catch so many: ' +
             ', '.join(f'``{proof}`` {n}' for proof, n in sorted(alone.items(), key=lambda a: -a[1]))
             + '.\n', '\n']
-    if live:
-        out += ['Not caught:\n', '\n', *table(('mutant', 'where', 'operator', 'text'), live)]
+    if lives:
+        out += ['Not caught:\n', '\n', *table(('mutant', 'where', 'operator', 'text'), lives)]
     return out
 
 
 def page():
-    equivalent = {}
-    with open(f'{HERE}/equivalent.txt', encoding='utf-8') as file:
-        for line in file:
-            if re.match(r'[0-9a-f]{8} ', line):
-                equivalent[line[:8]] = line[9:].strip()
     with open(PAGE, encoding='utf-8') as file:
         words = file.read().partition(MARK)[0]
     out = [words, MARK, '\n']
     for name in sorted(os.listdir(DATA)):
-        out += suite_section(name, equivalent)
+        out += suite_section(name.removesuffix('.txt'), equivalent())
     with open(PAGE, 'w', encoding='utf-8') as file:
         file.write(''.join(out).rstrip('\n') + '\n')
 

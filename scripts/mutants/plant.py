@@ -8,6 +8,7 @@ import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
+import page
 import sites as places
 
 
@@ -62,6 +63,7 @@ def arguments(doc, *more):
         parser.add_argument(name, metavar=name.upper())
     parser.add_argument('--count', type=int, default=1000, help='so many mutants (1000)')
     parser.add_argument('--seed', default='1', help='which ones')
+    parser.add_argument('--again', metavar='SUITE', help='those of this suite that live')
     parser.add_argument('--only', default='', help='only those whose path|function|operator|text '
                         'matches this pattern')
     parser.add_argument('--minutes', type=float, default=600, help='ends after so many')
@@ -81,11 +83,18 @@ def plant(args, top, units, compiler):
     if os.path.exists(f'{args.tree}/mutants.json'):
         return
     sources, found = places.find(top, units)
-    found = [s for s in found if re.search(args.only, s.key)]
-    drawn = sorted(found, key=lambda s: s.order(args.seed))[:args.count]
+    plan = {'of': len(found), 'seed': args.seed}
+    drawn = sorted((s for s in found if re.search(args.only, s.key)),
+                   key=lambda s: s.order(args.seed))
+    if args.again:
+        live = page.live(args.again)
+        plan['gone'] = sorted(live - set(map(name, found)))
+        drawn = [s for s in drawn if name(s) in live]
+    else:
+        drawn = drawn[:args.count]
     chosen = write(sources, drawn, {path: [*compiler, *flags] for path, flags in units.items()})
-    mutants = [{'n': n, 'name': name(s), 'path': os.path.relpath(s.path, top), 'line': s.line,
-                'function': s.function, 'operator': s.operator, 'text': s.text}
-               for n, s in sorted(chosen.items())]
+    plan['mutants'] = [{'n': n, 'name': name(s), 'path': os.path.relpath(s.path, top),
+                        'line': s.line, 'function': s.function, 'operator': s.operator,
+                        'text': s.text} for n, s in sorted(chosen.items())]
     with open(f'{args.tree}/mutants.json', 'w', encoding='utf-8') as file:
-        json.dump({'of': len(found), 'seed': args.seed, 'mutants': mutants}, file, indent=0)
+        json.dump(plan, file, indent=0)
