@@ -41,7 +41,7 @@ static void walk_config(struct vhca_snap *s)
         uint64_t v = vhca_snap_num(s, same[i].name, same[i].value, 8,
                                    UINT64_MAX);
 
-        if (!s->bad && v != same[i].value) {
+        if (v != same[i].value) {
             vhca_snap_refuse(s, same[i].name, "is 0x%llx, here 0x%llx",
                              (unsigned long long)v,
                              (unsigned long long)same[i].value);

@@ -147,10 +147,6 @@ void vhca_delivery_walk(struct vhca_snap *s,
         d->kind = kind;
     }
     walk_receivers(s, d, ok);
-    if (s->load && s->bad) {
-        d->kind = VHCA_TO_NOBODY;
-        d->num = d->next = 0;
-    }
 }
 
 void vhca_port_walk(struct vhca_snap *s)

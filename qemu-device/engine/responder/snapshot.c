@@ -123,7 +123,6 @@ static void walk_answers(struct vhca_snap *s, struct vhca_qp *qp)
     uint8_t kind = VHCA_RESP_ACK;
 
     if (s->load) {
-        rsp->q_head = 0;
         rsp->q_tail = n;
     }
     vhca_snap_check(s, !n || (qp->mtu && vhca_qp_is(qp, VHCA_RELIABLE)),

@@ -36,7 +36,7 @@ void vhca_snap_refuse(struct vhca_snap *s, const char *field, const char *fmt,
 void vhca_snap_raw(struct vhca_snap *s, const char *field, void *p, size_t n)
 {
     if (s->load) {
-        if (!s->bad && n > s->end - s->at) {
+        if (n > s->end - s->at) {
             vhca_snap_refuse(s, field, "is missing");
         }
         if (s->bad) {
