@@ -404,7 +404,7 @@ static void slots(void)
 {
     start_alone(&RC_OPTS);
     set_nth("transport", "slot", 0, g->e->qps->table.size);
-    refused_for("slot");
+    refused_for("slot is inconsistent");
 }
 
 static void kinds_of_timers(void)

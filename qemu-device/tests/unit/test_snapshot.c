@@ -146,6 +146,20 @@ static void truncated(void)
     CHECK(!snapshot_load(g, good, good_len + 1));
 }
 
+/* A buffer that is too small is left alone where it ends. */
+static void small_buffers(void)
+{
+    char why[80];
+
+    take_scene();
+    for (size_t size = good_len - 500; size < good_len; size++) {
+        bad[size] = 0xa5;
+        CHECK_EQ(qhca_engine_save(g->e, g->e->now, bad, size, why,
+                                  sizeof(why)), good_len);
+        CHECK_EQ(bad[size], 0xa5);
+    }
+}
+
 /* The CRC detects a single wrong bit anywhere. */
 static void damaged(void)
 {
@@ -403,6 +417,7 @@ static const struct test tests[] = {
     { "a state is loaded later, with another clock", again_and_later },
     { "states without objects, and of a stopped device", empty_and_stopped },
     { "truncated states are refused", truncated },
+    { "a state needs a buffer as large as it is", small_buffers },
     { "damaged states are refused", damaged },
     { "forged states do no harm", forged },
     { "states are refused when memory runs out", out_of_memory },
