@@ -9,10 +9,8 @@ static bool memory_init(struct qhca_engine *e)
 {
     struct vhca_memory *m = e->memory;
 
-    m->reserved_mr.key = VHCA_RESERVED_LKEY;
     m->reserved_mr.type = QHCA_MR_DMA;
     m->reserved_mr.access = QHCA_ACCESS_LOCAL_WRITE;
-    m->null_mr.key = VHCA_NULL_LKEY;
     m->null_mr.type = QHCA_MR_NULL;
     m->null_mr.access = QHCA_ACCESS_LOCAL_WRITE;
     vhca_late_init(e);
