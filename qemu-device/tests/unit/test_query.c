@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: what QUERY_CQ, QUERY_SRQ and QUERY_QP tell, every byte of
- * it, of objects whose fields differ from each other and from 0.
+ * qhca engine tests: what QUERY_DEVICE, QUERY_CQ, QUERY_SRQ and QUERY_QP tell,
+ * every byte of it, of objects whose fields differ from each other and from 0.
  */
 #include "harness/fixture.h"
 #include "harness/srq.h"
@@ -149,7 +149,48 @@ static void queue_pair(void)
     check(QHCA_CMD_QUERY_QP, qp.qpn, &want, sizeof(want));
 }
 
+/* Other tests show that a device delivers each of these, and no more. */
+static void device(void)
+{
+    const struct qhca_device_attr want = {
+        .fw_version = htole64(0x10000),     /* 0.1.0 */
+        .node_guid = htole64(0x505400fffe123456),
+        .max_mr_size = htole64(VHCA_MAX_MR_SIZE),
+        .caps = htole64(QHCA_CAP_SHADOW), .max_pd = htole32(VHCA_MAX_PD),
+        .max_mr = htole32(VHCA_MAX_MR), .max_cq = htole32(VHCA_MAX_CQ),
+        .max_qp = htole32(1024), .max_ethq = htole32(16),
+        .max_uar = htole32(NUM_UARS), .max_gid = htole32(VHCA_MAX_GID),
+        .max_mcast = htole32(VHCA_MAX_MCAST),
+        .max_mcast_grp = htole32(VHCA_MAX_MCAST_GRP),
+        .max_mcast_qp = htole32(VHCA_MAX_MCAST_QP),
+        .max_table_blocks = htole32(VHCA_MAX_TABLE_BLOCKS),
+        .max_cqe_log = htole32(VHCA_CQ_LOG_MAX),
+        .max_sq_wr_log = htole32(VHCA_WQ_LOG_MAX),
+        .max_rq_wr_log = htole32(VHCA_WQ_LOG_MAX),
+        .max_ethq_log = htole32(VHCA_ETHQ_LOG_MAX),
+        .max_send_sge = htole32(QHCA_MAX_SEND_SGE),
+        .max_recv_sge = htole32(QHCA_MAX_RECV_SGE),
+        .max_inline = htole32(QHCA_MAX_INLINE),
+        .max_rd_atomic = htole32(VHCA_MAX_RD_ATOMIC),
+        .reserved_lkey = htole32(VHCA_RESERVED_LKEY),
+        .max_msg_size = htole32(VHCA_MAX_MSG),
+        .max_fast_reg_blocks = htole32(VHCA_MAX_FAST_REG),
+        .max_mw = htole32(VHCA_MAX_MW), .max_srq = htole32(VHCA_MAX_SRQ),
+        .max_srq_wr_log = htole32(VHCA_SRQ_LOG_MAX),
+        .max_srq_sge = htole32(QHCA_MAX_RECV_SGE),
+        .max_cq_count = htole32(VHCA_MAX_CQ_COUNT),
+        .max_cq_period = htole32(VHCA_MAX_CQ_PERIOD),
+        .max_tso = htole32(VHCA_MAX_TSO), .max_xrcd = htole32(VHCA_MAX_XRCD),
+        .null_lkey = htole32(VHCA_NULL_LKEY),
+        .max_cntset = htole32(VHCA_MAX_CNTSET),
+    };
+
+    start_node();
+    check(QHCA_CMD_QUERY_DEVICE, 0, &want, sizeof(want));
+}
+
 static const struct test tests[] = {
+    { "J-001 QUERY_DEVICE", device },
     { "QUERY_CQ", completion_queue },
     { "QUERY_SRQ, with an XRC domain and without", shared_queue },
     { "A-017: QUERY_QP tells each attribute as it was set, and the progress",
