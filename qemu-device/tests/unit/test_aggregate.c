@@ -108,6 +108,9 @@ static void test_alone(void)
     make_frames(&rng, 100, 2);
     CHECK(vhca_aggregate_add(&tx, frames[0], lens[0]));
     CHECK(!vhca_aggregate_is(vhca_aggregate_take(&tx, &len), lens[0]));
+    CHECK(vhca_aggregate_add(&tx, frames[0], lens[0]));
+    CHECK(vhca_aggregate_add(&tx, frames[0], lens[0]));
+    CHECK(vhca_aggregate_is(vhca_aggregate_take(&tx, &len), ETH_LEN + 8));
     make_frames(&rng, 100, 3);          /* to a group */
     CHECK_EQ(send_all(), MANY);
     make_frames(&rng, 100, 2);

@@ -252,6 +252,16 @@ static void checksum_offload(void)
     CHECK(memcmp(s.g->sent[1].data, f.data, 12) == 0);
     CHECK(memcmp(s.g->sent[1].data + 12, "\x81\x00\x20\x05\x08\x00", 6) == 0);
     CHECK(vhca_csum_verify(s.g->sent[1].data, s.g->sent[1].len, 18, 0x0800));
+
+    /* The sum of these bytes is 0, which would say that there is none. */
+    memset(guest_ptr(s.g, s.mem + 34, f.len - 34), 0, f.len - 34);
+    memset(guest_ptr(s.g, s.mem + 42, 2), 0xff, 2);
+    w = eth_tx_post(&s.tx, s.mem, (uint32_t)f.len, QHCA_ETH_CSUM);
+    w->csum_start = htole16(34);
+    w->csum_offset = htole16(6);
+    eth_tx_ring(&s.tx);
+    expect_tx(&s, QHCA_WC_SUCCESS, 3);
+    CHECK(memcmp(s.g->sent[2].data + 40, "\xff\xff", 2) == 0);
 }
 
 static void bad_checksum_offsets(void)

@@ -32,9 +32,9 @@ static void block(struct guest *g, const uint8_t *frame, size_t len)
     g->net_blocked = ++sent_until_blocked % 5 == 0;
 }
 
-static void back_pressure(void)
+static void back_pressure_of(bool ipv6)
 {
-    struct tso s = tso_start(false, false);
+    struct tso s = tso_start(ipv6, false);
     unsigned i;
 
     sent_until_blocked = 0;
@@ -44,6 +44,7 @@ static void back_pressure(void)
     eth_tx_ring(&s.tx);
     for (i = 0; i < 20; i++) {
         guest_settle(s.g);
+        snapshot_cycle(s.g);
         s.g->net_blocked = false;
         qhca_engine_tx_ready(s.g->e, 1);
     }
@@ -52,6 +53,31 @@ static void back_pressure(void)
     s.g->num_sent = 43;
     tso_check(&s, 60000, 1400, 0);
     tso_expect(&s, QHCA_WC_SUCCESS);
+}
+
+static void back_pressure(void)
+{
+    back_pressure_of(false);
+    back_pressure_of(true);
+}
+
+/* A segment that lacks its end is longer than any frame. */
+static void saved_half(void)
+{
+    struct tso s = tso_start(false, false);
+    struct qhca_eth_wqe *w;
+
+    w = eth_tx_post(&s.tx, s.mem, (uint32_t)s.hdr + 20000,
+                    QHCA_ETH_TSO | QHCA_ETH_CSUM | QHCA_ETH_MORE);
+    w->mss = htole16(1400);
+    w->csum_start = htole16((uint16_t)s.l4);
+    w->csum_offset = htole16(16);
+    eth_tx_ring(&s.tx);
+    snapshot_cycle(s.g);
+    CHECK(s.g->e->eth->gather[0].active);
+    eth_tx_post(&s.tx, s.mem + s.hdr + 20000, 10000, 0);
+    eth_tx_ring(&s.tx);
+    tso_check(&s, 30000, 1400, 0);
 }
 
 static void stopped(void)
@@ -152,6 +178,7 @@ static const struct test tests[] = {
     { "TCP over IPv6", tcp6 },
     { "with a tag in the frame", tagged },
     { "back-pressure in the middle", back_pressure },
+    { "saved in the middle", saved_half },
     { "the queue is destroyed in the middle", stopped },
     { "with the link down", link_down },
     { "what cannot be segmented", refusals },

@@ -153,6 +153,9 @@ static void dropping(void)
     r.priority = htole32(1);
     flow_add(n.g, &r);
     CHECK_EQ(who(&f), 0);
+    r.priority = 0;             /* as good as the first, and younger */
+    flow_add(n.g, &r);
+    CHECK_EQ(who(&all), 0);
 }
 
 /* What the card does not want. */

@@ -139,6 +139,59 @@ static enum taker to_mac(struct setup *s, const uint8_t *mac)
     return taker_of(s, f, sizeof(f));
 }
 
+/* A frame that ends behind its tag has one. */
+static void shortest_tag(void)
+{
+    struct frame f = udp_frame(test_mac, 1, 2, 7, 100);
+    struct frame_headers h;
+
+    frame_add_vlan(&f, 0x2005);
+    vhca_frame_parse(&h, f.data, ETH_LEN + 4);
+    CHECK_EQ(h.vlan, 5);
+    CHECK_EQ(h.priority, 1);
+    CHECK_EQ(h.type, 0x0800);
+    CHECK(!h.udp);
+}
+
+/* What a rule sees of frames that hardly have an IP header. */
+static void hardly_ip(void)
+{
+    static const uint8_t to[16] = { 0xfd, [15] = 9 };
+    struct frame f = udp6_frame(test_mac, to, 7, 100);
+    struct qhca_flow_key k;
+
+    vhca_flow_parse(&k, f.data, ETH_LEN + 40);  /* and nothing behind it */
+    CHECK_EQ(k.headers, QHCA_FLOW_HAS_IPV6);
+    CHECK(!memcmp(k.dst, to, sizeof(to)));
+    put_be16(f.data + 12, 0x0800);              /* which IPv6 is not */
+    vhca_flow_parse(&k, f.data, f.len);
+    CHECK_EQ(k.headers, 0);
+}
+
+/* Frames whose payload has no checksum that the port knows. */
+static void unchecked(void)
+{
+    struct frame f = udp_frame(test_mac, 1, 2, 7, 100);
+    uint8_t *ip = f.data + 14, *udp = ip + 20;
+    const size_t len = f.len - 34;
+
+    CHECK(vhca_csum_verify(f.data, f.len, 14, 0x0800));
+    for (unsigned bad = 0; bad < 3; bad++) {
+        f = udp_frame(test_mac, 1, 2, 7, 100);
+        if (bad) {
+            put_be16(udp + 4, bad == 1 ? 7 : (uint16_t)(len + 1));
+        } else {
+            ip[9] = 47;             /* GRE, with what would be UDP's sum */
+            put_be16(ip + 10, 0);
+            put_be16(ip + 10, vhca_csum_fold(vhca_csum_add(0, ip, 20)));
+            put_be16(udp + 6, 0);
+            put_be16(udp + 6, vhca_csum_fold(vhca_csum_add(
+                vhca_csum_pseudo(ip, true, 47, (uint32_t)len), udp, len)));
+        }
+        CHECK(!vhca_csum_verify(f.data, f.len, 14, 0x0800));
+    }
+}
+
 static void mac_filter(void)
 {
     struct setup s = start(0);
@@ -298,6 +351,9 @@ static void random_frames(void)
 static const struct test tests[] = {
     { "SET_PORT and QUERY_PORT", settings },
     { "GID table", gid_table },
+    { "the shortest frame with a tag", shortest_tag },
+    { "frames that hardly have an IP header", hardly_ip },
+    { "payload without a checksum", unchecked },
     { "Ethernet address filter", mac_filter },
     { "a port that is down drops all frames", port_down },
     { "frame lengths", too_long },

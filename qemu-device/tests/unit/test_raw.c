@@ -394,6 +394,34 @@ static void blocked(void)
     CHECK(sent(&f));
 }
 
+/* A QP sends many frames in a turn; those of the first fill the FIFO. */
+static void turns(void)
+{
+    struct rc_qp qps[3];
+    unsigned changes = 0;
+
+    start();
+    n.g->net_blocked = true;
+    for (unsigned i = 0; i < ARRAY_SIZE(qps); i++) {
+        struct frame f = udp_frame(far_mac, 1, 2, i, 100);
+        struct rc_wr wr;
+
+        qps[i] = flow_qp(&n);
+        memcpy(guest_ptr(n.g, n.mr.addr + i * FLOW_STEP, f.len), f.data, f.len);
+        for (unsigned k = 0; k < 60; k++) {
+            wr = rc_wr(&qps[i], QHCA_WR_SEND, i * FLOW_STEP, (uint32_t)f.len);
+            rc_put(&qps[i], &wr);
+        }
+        rc_ring(&qps[i]);
+    }
+    guest_unblock(n.g);
+    CHECK_EQ(n.g->num_sent, 180);
+    for (unsigned k = 1; k < 180; k++) {
+        changes += n.g->sent[k].data[37] != n.g->sent[k - 1].data[37];
+    }
+    CHECK(changes < 10);
+}
+
 static const struct test tests[] = {
     { "frames are sent as they are", sending },
     { "short frames are padded", short_frames },
@@ -410,6 +438,7 @@ static const struct test tests[] = {
     { "no frame speaks for a peer", no_spoofing },
     { "receive WRs of an SRQ", shared },
     { "a network that takes nothing", blocked },
+    { "the turns of QPs", turns },
 };
 
 TEST_MAIN(tests)
