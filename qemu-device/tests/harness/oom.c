@@ -2,6 +2,7 @@
 #include "oom.h"
 #include "tap.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ struct block {
 };
 
 static unsigned countdown;
+static bool single;
 static int happened;
 static struct heap nobodys;
 static struct heap *current = &nobodys;
@@ -27,6 +29,13 @@ void oom_after(unsigned nth)
 {
     countdown = nth;
     happened = 0;
+    single = false;
+}
+
+void oom_once(unsigned nth)
+{
+    oom_after(nth);
+    single = true;
 }
 
 int oom_happened(void)
@@ -44,6 +53,7 @@ static int fails(void)
         return 0;
     }
     happened = 1;
+    countdown = !single;
     return 1;
 }
 

@@ -11,6 +11,8 @@
 
 /* The @nth allocation from now on fails, and all that follow; 0: none does. */
 void oom_after(unsigned nth);
+/* Only the @nth fails. */
+void oom_once(unsigned nth);
 /* Whether an allocation has failed since. */
 int oom_happened(void);
 

@@ -3,6 +3,8 @@
  * qhca engine tests: fault rules for completions, events, interrupts, commands,
  * and for the device as a whole.
  */
+#include <stdio.h>
+
 #include "harness/faults.h"
 #include "harness/snapshot.h"
 
@@ -65,6 +67,21 @@ static void test_fail_kinds(void)
         CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
         guest_advance(g, 100 * ACK_TIME);
         rc_expect_none(&qp.scq);
+    }
+}
+
+/* A rule for one CQ leaves others alone. */
+static void test_fail_cq(void)
+{
+    char text[80];
+
+    faults_pair(NULL);
+    for (unsigned other = 0; other < 2; other++) {
+        snprintf(text, sizeof(text), "cqe cqn=0x%x fail=general_err",
+                 qp.scq.cqn ^ !other);
+        faults_set(text);
+        faults_send();
+        done(other, other ? QHCA_WC_GENERAL_ERR : QHCA_WC_SUCCESS);
     }
 }
 
@@ -399,6 +416,7 @@ static const struct test tests[] = {
     { "a send fails", test_fail_send },
     { "a receive fails", test_fail_recv },
     { "other sends fail", test_fail_kinds },
+    { "completions of one CQ fail", test_fail_cq },
     { "sends and receives of UC and UD fail", test_fail_unreliable },
     { "a CQ overruns", test_overrun },
     { "events with a CQE", test_cqe_event },

@@ -91,6 +91,15 @@ static void test_wrong(void)
     memcpy(full + 4080, "tx dorp", 8);
     CHECK_EQ(set(full, sizeof(full)), QHCA_ERR_PARAM);
     CHECK(strstr(query(), "# line 1, column 4084: no such word: dorp\n"));
+    /* A line of 79 characters is shown, a longer one is not. */
+    memset(full, 'x', 80);
+    full[79] = 0;
+    CHECK_EQ(set(full, 80), QHCA_ERR_PARAM);
+    CHECK(strstr(query(), "# xxx"));
+    full[79] = 'x';
+    full[80] = 0;
+    CHECK_EQ(set(full, 81), QHCA_ERR_PARAM);
+    CHECK(strstr(query(), "# line 1, column 1: "));
     CHECK_EQ(set_text("timer remove"), QHCA_ERR_PARAM);
     CHECK(strstr(query(), "remove is not for the guest"));
     CHECK_EQ(g->removed, 0);
@@ -214,6 +223,11 @@ static void test_group(void)
     CHECK(one < 2048 + QHCA_MAX_RECV_SGE + 16);
     guest_advance(g, 1000);
     CHECK_EQ(num_received(), 2);
+
+    start_held("rx opcode=rc.* drop");  /* these are not such packets */
+    (void)arrives(0);
+    guest_advance(g, 1000);
+    CHECK_EQ(num_received(), 1);
 }
 
 static const struct test tests[] = {

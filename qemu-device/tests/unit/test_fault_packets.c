@@ -193,6 +193,30 @@ static void test_rx_delay(void)
     rc_expect_none(&peer.rcq);
 }
 
+/* Packets that were late cost as much as others when they come. */
+static void test_rx_late_cost(void)
+{
+    struct rc_qp nobody;
+    struct roce_packet p;
+    uint64_t before;
+
+    alone("rx delay=1ms");
+    nobody = qp;
+    nobody.qpn ^= 1;
+    p = peer_request(&nobody, RC_WRITE_ONLY, PSN, 0, 1024);
+    for (unsigned i = 0; i < 40; i++) {
+        peer_inject(&nobody, &p, guest_ptr(g, node.mr.addr, 1024), 1024);
+    }
+    CHECK_EQ(g->e->rules->num_held, 40);
+    before = counter(g, QHCA_CNT_RX_NO_QP);
+    *g->clock += MS;
+    qhca_engine_tick(g->e, *g->clock);
+    CHECK(g->e->spent / (1024 / VHCA_UNIT_FRAME) >=
+          counter(g, QHCA_CNT_RX_NO_QP) - before);
+    guest_advance(g, MS);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_NO_QP), before + 40);
+}
+
 static void test_rx_reorder(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UD);
@@ -356,6 +380,7 @@ static const struct test tests[] = {
     { "rx: a packet is lost", test_rx_drop },
     { "rx: a packet arrives twice", test_rx_duplicate },
     { "rx: a packet is delayed", test_rx_delay },
+    { "rx: what delayed packets cost", test_rx_late_cost },
     { "rx: a packet arrives after the next", test_rx_reorder },
     { "tx: a packet is damaged", test_corrupt_tx },
     { "rx: a packet is damaged", test_corrupt_rx },

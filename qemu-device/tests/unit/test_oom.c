@@ -118,6 +118,12 @@ static int run_one(unsigned which, const struct gbuf *mem, uint32_t key)
         cmd.opcode = htole16(QHCA_CMD_CREATE_EQ);
         cmd.create_eq.buf = mem->desc;
         break;
+    case 5:
+        cmd.opcode = htole16(QHCA_CMD_CREATE_SHADOW);
+        cmd.create_shadow.buf = mem->desc;
+        cmd.create_shadow.uar = htole32(2);
+        cmd.create_shadow.slots = htole32(64);
+        break;
     default:
         cmd.opcode = htole16(QHCA_CMD_CREATE_QP);
         c.send_cqn = c.recv_cqn = htole32(key);   /* here @key is a CQN */
@@ -138,12 +144,12 @@ static void no_memory_for_objects(void)
     mem = guest_buf(g, 600 << 12, 12, 2);
     cq = cq_create(g, &node.comp, 1, 4);
     blocks = g->e->table_blocks;
-    for (which = 0; which < 6; which++) {
+    for (which = 0; which < 7; which++) {
         objects = qhca_engine_num_objects(g->e);
         status = QHCA_ERR_NO_RESOURCE;
         for (i = 1; i < 50 && status != QHCA_OK; i++) {
             oom_after(i);
-            status = run_one(which, &mem, which == 5 ? cq.cqn : node.mr.key);
+            status = run_one(which, &mem, which == 6 ? cq.cqn : node.mr.key);
             CHECK_EQ(status, oom_happened() ? QHCA_ERR_NO_RESOURCE : QHCA_OK);
             oom_after(0);
             if (status != QHCA_OK) {
@@ -193,14 +199,24 @@ static void no_memory_for_rules(void)
 {
     struct qhca_fault_error err = { 0 };
 
-    g = guest_new();
-    oom_after(1);
-    CHECK(!qhca_engine_set_faults(g->e, *g->clock, "tx delay=1ms", &err));
-    CHECK(oom_happened());
-    oom_after(0);
-    CHECK(!strcmp(err.what, "no memory for rules"));
-    CHECK(!g->e->rules->num_rules);
-    guest_set_faults(g, "tx delay=1ms");
+    static const struct {
+        const char *text;
+        unsigned blocks;
+    } rules[] = { { "tx delay=1ms", 1 }, { "port order=adversarial", 3 } };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(rules); i++) {
+        for (unsigned n = 1; n <= rules[i].blocks; n++) {
+            g = guest_new();
+            oom_once(n);
+            CHECK(!qhca_engine_set_faults(g->e, *g->clock, rules[i].text,
+                                          &err));
+            CHECK(oom_happened());
+            oom_after(0);
+            CHECK(!strcmp(err.what, "no memory for rules"));
+            CHECK(!g->e->rules->num_rules);
+            guest_set_faults(g, rules[i].text);
+        }
+    }
 }
 
 /* ---- J-001: every limit works, and one more is refused ---- */
