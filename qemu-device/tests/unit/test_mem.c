@@ -123,6 +123,41 @@ static void read_once(void)
     vhca_mem_release(g->e, &mem);
 }
 
+/* Memory that is read where it is: as much as was asked for, if it can be. */
+static void views(void)
+{
+    struct guest *g = guest_start();
+    struct gbuf b = guest_buf(g, 20000, 12, 1);
+    struct vhca_mem mem;
+
+    CHECK_EQ(import(g, &mem, &b.desc, 20000), QHCA_OK);
+    for (size_t len = 1; len <= 4097; len += len < 4 ? 1 : 4093) {
+        struct vhca_view view = { 0 };
+
+        CHECK(vhca_mem_view(g->e, &mem, 8000, len, &view));
+        CHECK_EQ(view.len, len);
+        CHECK(view.piece[0].base == guest_ptr(g, gbuf_addr(&b, 8000), 1));
+    }
+    vhca_mem_release(g->e, &mem);
+}
+
+/* A device that has stopped neither reads nor writes. */
+static void stopped(void)
+{
+    struct guest *g = guest_start();
+    uint64_t at = guest_alloc(g, 8, 8);
+    struct vhca_view view = { 0 };
+    uint64_t word = 5;
+
+    qhca_engine_inject_fatal(g->e, *g->clock);
+    CHECK(!vhca_dma_read(g->e, at, &word, sizeof(word)));
+    CHECK(!vhca_dma_write(g->e, at, &word, sizeof(word)));
+    CHECK(!vhca_dma_write_entry(g->e, at, &word, sizeof(word)));
+    CHECK(!vhca_dma_view(g->e, at, sizeof(word), &view));
+    CHECK_EQ(word, 5);
+    CHECK_EQ(g->dma_after_stop, 0);
+}
+
 /* With a budget of one page at a time the result is the same. */
 static void in_pieces(void)
 {
@@ -250,6 +285,8 @@ static const struct test tests[] = {
     { "contiguous blocks are merged", contiguous },
     { "tables are read once", read_once },
     { "tables are read in pieces", in_pieces },
+    { "memory is read in place", views },
+    { "a stopped device leaves memory alone", stopped },
     { "bad shapes are refused", bad_shapes },
     { "bad table entries are refused", bad_entries },
     { "table blocks are limited", table_limit },

@@ -372,6 +372,7 @@ static void reregister(void)
     CHECK(!allowed(g, pd, key, 0x10000, 1, 0));
     CHECK(allowed(g, pd2, key, 0x10000, 1, 0));
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_PD, pd2), QHCA_ERR_BUSY);
+    cmd.reg_mr.pdn = htole32(pd);       /* is not looked at */
     CHECK_EQ(rereg(g, cmd, key, QHCA_REREG_TRANS), QHCA_OK);
     CHECK(!allowed(g, pd2, key, 0x10000, 1, 0));
     CHECK(allowed(g, pd2, key, 0x50000, 6 << 12, 0));

@@ -53,6 +53,29 @@ static void all_of_them(void)
 
 /* ---- binding ---- */
 
+/* Payload is read where it is, with any key that names memory. */
+static void views(void)
+{
+    struct vhca_key_user user = { .reserved = true };
+    uint32_t keys[3], key;
+
+    start();
+    user.pd = vhca_qp_get(g->e, qp.qpn)->pd;
+    key = next_key(mw_create(g, node.pdn, QHCA_MW_1));
+    bind_window(&qp, key, 100, 200, RD, QHCA_WC_SUCCESS);
+    keys[0] = key;
+    keys[1] = node.mr.key;
+    keys[2] = VHCA_RESERVED_LKEY;
+    for (unsigned i = 0; i < ARRAY_SIZE(keys); i++) {
+        struct vhca_view view = { 0 };
+
+        CHECK(vhca_key_view(g->e, &user, keys[i], at(100), 200, i ? 0 : RD,
+                            &view));
+        CHECK_EQ(view.len, 200);
+        CHECK(view.piece[0].base == guest_ptr(g, at(100), 200));
+    }
+}
+
 static void type1(void)
 {
     struct rc_wr wr;
@@ -356,6 +379,7 @@ static const struct test tests[] = {
     { "J-001 max_mw windows, and one more", all_of_them },
     { "F-036 F-045 B-009 type 1", type1 },
     { "F-037 B-009 type 2", type2 },
+    { "memory is read in place", views },
     { "F-039 read-only windows", to_read },
     { "F-036 F-037 F-038 F-039 I-034 refused binds", refused_binds },
     { "F-049 F-050 LOCAL_INV", invalidation },

@@ -59,6 +59,27 @@ static uint32_t blocks_held(void)
     return g->e->table_blocks;
 }
 
+/* REREG_MR changes rights and PD, but no addresses. */
+static void reregister(void)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REREG_MR) };
+    uint32_t pd;
+    struct odp o;
+
+    start_node();
+    pd = pd_create(g);
+    o = odp_create(g, node.pdn, node.mr.addr, NODE_MEM);
+    cmd.reg_mr.key = htole32(o.key);
+    cmd.reg_mr.access = htole16(QHCA_ACCESS_REMOTE_READ);
+    cmd.reg_mr.pdn = htole32(pd);
+    cmd.reg_mr.rereg = QHCA_REREG_ACCESS | QHCA_REREG_PD;
+    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
+    CHECK(key_allows(g, pd, 0, o.key, o.base, 8, QHCA_ACCESS_REMOTE_READ));
+    CHECK(!key_allows(g, pd, 0, o.key, o.base, 8, QHCA_ACCESS_LOCAL_WRITE));
+    cmd.reg_mr.rereg = QHCA_REREG_TRANS;
+    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_PARAM);
+}
+
 /* Nodes of the tree exist only while they have pages. */
 static void sparse(void)
 {
@@ -134,6 +155,7 @@ static void bound_amid(void)
 
 static const struct test tests[] = {
     { "commands: ranges, shapes, keys, answers", commands },
+    { "F-012 REREG_MR", reregister },
     { "a sparse region holds nodes only for its pages", sparse },
     { "F-009 a window is bound while the region is deregistered", bound_amid },
 };

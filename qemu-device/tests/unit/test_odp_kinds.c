@@ -331,6 +331,42 @@ static void deregistered(void)
     rc_expect(&qp.scq, wr.wr_id, QHCA_WC_LOC_PROT_ERR);
 }
 
+/* ---- what leaves, as the peer sees it ---- */
+
+/* Of a READ into such a region no more than this is asked for at once. */
+static void long_read(void)
+{
+    const uint32_t half = VHCA_PAGED_PIECE / 2;
+    struct rc_wr wr;
+
+    start_alone(&RC_OPTS);
+    odp = odp_create(g, node.pdn, node.mr.addr, NODE_MEM);
+    odp_set(&odp, 0, odp.num, ODP_ALL);
+    wr = rc_wr(&qp, QHCA_WR_RDMA_READ, 0, half);
+    wr.num_sge = 4;
+    for (unsigned i = 0; i < wr.num_sge; i++) {
+        wr.sge[i] = (struct qhca_seg_le) { node.mr.addr, half, odp.key };
+    }
+    rc_post(&qp, &wr);
+    CHECK_EQ(peer_expect(&qp, RC_READ_REQUEST, RC_OPTS.sq_psn).dma_len,
+             VHCA_PAGED_PIECE);
+}
+
+/* Nothing is asked for while there is no page for it. */
+static void read_waits(void)
+{
+    struct qhca_page_fault f;
+    struct rc_wr wr;
+
+    start_alone(&RC_OPTS);
+    wr = rc_wr(&qp, QHCA_WR_RDMA_READ, 0, 3000);
+    CHECK_EQ(odp_reg(g, node.pdn, node.mr.addr, NODE_MEM, 0, 12,
+                     QHCA_ACCESS_LOCAL_WRITE, &wr.sge[0].lkey), QHCA_OK);
+    rc_post(&qp, &wr);
+    peer_expect_none(&qp);
+    CHECK(odp_fault(g, qp.qpn, QHCA_PAGE_SEND, &f));
+}
+
 static const struct test tests[] = {
     { "UC and UD: the sender waits for its page", unreliable_sender },
     { "UC and UD: the sender's page is denied", unreliable_denied },
@@ -341,6 +377,8 @@ static const struct test tests[] = {
     { "a message into an SRQ waits", srq_reliable },
     { "XRC: pages of the SRQ's region", xrc },
     { "a window on a region without pages", window },
+    { "READs that are long", long_read },
+    { "a READ waits for its pages", read_waits },
     { "SQD while a WR waits", drained },
     { "a QP that waits holds up no other", neighbours },
     { "the region is deregistered while a WR waits", deregistered },

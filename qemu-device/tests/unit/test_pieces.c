@@ -172,6 +172,13 @@ static void bounds(void)
     rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
     CHECK(usable(IOVA, TOTAL - 100));
     CHECK(!usable(IOVA, TOTAL - 99));
+    wr = wr_inv(&qp, QHCA_WR_LOCAL_INV, f.key);
+    rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
+    wr = wr_pieces();
+    wr.num_blocks = 2;                  /* the first one alone */
+    wr.length = sizes[0];
+    rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
+    CHECK(usable(IOVA, sizes[0]));
 }
 
 static const struct {

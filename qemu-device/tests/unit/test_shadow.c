@@ -39,6 +39,18 @@ static void asked(void)
     CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 0);
 }
 
+/* The shadow of the last page counts as an object, as others do. */
+static void counted(void)
+{
+    struct shadow last;
+    unsigned before;
+
+    start();
+    before = qhca_engine_num_objects(g->e);
+    shadow_start(&last, g, NUM_UARS - 1, SHADOW_SLOTS);
+    CHECK_EQ(qhca_engine_num_objects(g->e), before + 1);
+}
+
 static void ring_late(struct guest *guest, uint64_t addr, size_t len,
                       bool write)
 {
@@ -315,6 +327,7 @@ static void saved(void)
 
 static const struct test tests[] = {
     { "a guest asks until the device looks", asked },
+    { "all pages count as objects", counted },
     { "rung while the device goes to rest", rest_race },
     { "the device looks at the pages used last", many_pages },
     { "the last doorbell of a queue stands for all", last_counts },
