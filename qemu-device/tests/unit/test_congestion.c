@@ -109,10 +109,40 @@ static void test_ce_inside(void)
     }
 }
 
+/* A QP that has failed owes no notification, and has nothing to do. */
+static void test_failed(void)
+{
+    struct roce_packet p;
+    struct vhca_qp *q;
+    uint64_t sent;
+
+    start_type(QHCA_QPT_RC);
+    congestion_on(g);
+    q = vhca_qp_get(g->e, qp.qpn);
+    g->net_blocked = true;
+    for (unsigned i = 0; !q->gate.cnp_owed; i++) {
+        REQUIRE(i < 1000);
+        p = peer_packet(&qp, RC_WRITE_ONLY, PSN + i);
+        p.tclass = IP_ECN_CE;
+        *g->clock += 1000000;
+        peer_inject(&qp, &p, NULL, 0);
+    }
+    sent = counter(g, QHCA_CNT_NP_CNP_SENT);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
+    guest_settle(g);
+    CHECK(!g->host.todo);
+    guest_unblock(g);
+    rc_recv(&qp, 1, 0, 100);
+    rc_expect(&qp.rcq, 1, QHCA_WC_WR_FLUSH_ERR);
+    CHECK(!g->host.todo);
+    CHECK_EQ(counter(g, QHCA_CNT_NP_CNP_SENT), sent);
+}
+
 static const struct test tests[] = {
     { "E-027 E-041 congestion notifications", test_cnp },
     { "E-041 congestion notifications to a UD QP", test_cnp_ud },
     { "E-040 the network's mark is counted", test_ce_counted },
+    { "E-040 a notification that is owed by a QP in ERR", test_failed },
     { "E-040 the mark of packets inside the port", test_ce_inside },
 };
 

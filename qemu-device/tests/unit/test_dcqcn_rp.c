@@ -186,9 +186,37 @@ static void test_long_ago(void)
     CHECK_EQ(rp.timed, 0);
 }
 
+/* A notification adds a quarter of everything, to the last digit. */
+static void test_alpha(void)
+{
+    struct vhca_rp rp = { 0 };
+
+    start_node();
+    set_one(QHCA_CC_RP_GAIN, 256);
+    set_one(QHCA_CC_RP_ALPHA, 0);
+    CHECK(vhca_rp_cut(g->e, &rp));
+    CHECK_EQ(rp.alpha, VHCA_ALPHA_ONE / 4);
+}
+
+/* What is sent at once is as short to catch up with as time. */
+static void test_much_sent(void)
+{
+    struct vhca_rp rp = { 0 };
+
+    start_node();
+    set_one(QHCA_CC_RP_BYTES, 1);
+    set_one(QHCA_CC_RP_STEP, 1);
+    CHECK(vhca_rp_cut(g->e, &rp));
+    rp.rate = rp.target = 10000;
+    vhca_rp_sent(g->e, &rp, 1000000);
+    CHECK_EQ(rp.laps, 64);
+}
+
 static const struct test tests[] = {
     { "the equations of the paper", test_equations },
     { "a time that was long", test_long_ago },
+    { "alpha after a notification", test_alpha },
+    { "bytes that were many", test_much_sent },
 };
 
 TEST_MAIN(tests)

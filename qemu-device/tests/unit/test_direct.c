@@ -250,6 +250,7 @@ static const struct scene scenes[] = {
     { "WRITE with immediate, a bad R_Key", RC, IMM, 3, 5000, 2, bad_rkey },
     { "UC WRITE with immediate, a bad R_Key", UC, IMM, 3, 5000, 2, bad_rkey },
     { "WRITE with immediate, bad memory", RC, IMM, 3, 5000, 2, bad_start },
+    { "WRITE of two packets, bad memory", RC, WRITE, 3, 2048, 2, bad_start },
     { "SEND, bad memory from the start", RC, SEND, 3, 5000, 2, bad_start },
     { "WRITE with immediate, nothing posted", RC, IMM, 3, 5000, 2, NULL },
     { "UC WRITE with immediate, nothing posted", UC, IMM, 3, 5000, 2, NULL },

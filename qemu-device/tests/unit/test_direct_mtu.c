@@ -64,9 +64,21 @@ static void test_mtus(void)
     }
 }
 
+/* Of a response that does not fit the first packet counts, and no other. */
+static void test_counts(void)
+{
+    static struct seen seen;
+
+    for (unsigned frames = 0; frames < 2; frames++) {
+        play(QHCA_WR_RDMA_READ, 1, 3, 65536, frames, &seen);
+        CHECK_EQ(counter(g, QHCA_CNT_RX_PKTS), 2);      /* and the request */
+    }
+}
+
 static const struct test tests[] = {
     { "MTUs that differ have the same effect with and without frames",
       test_mtus },
+    { "a response of another MTU is one packet", test_counts },
 };
 
 TEST_MAIN(tests)

@@ -317,6 +317,11 @@ static void test_reset(void)
     CHECK_EQ(rc_query(&qp).attr.rate_limit, 0);
     post(QHCA_WR_RDMA_WRITE, 4 * 1024);
     CHECK_EQ(peer_drain(&qp), 4);
+    CHECK_EQ(set_rate(&qp, 1000), 0);   /* and it can have one again */
+    post(QHCA_WR_RDMA_WRITE, 4 * 1024);
+    CHECK_EQ(peer_drain(&qp), 1);
+    guest_advance(g, 9000000);
+    CHECK_EQ(peer_drain(&qp), 1);
 }
 
 /* A timer that is late by the slack does not make the QP slower. */

@@ -246,6 +246,38 @@ static void test_nak_stays(void)
     CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, PSN + 1).syndrome, AETH_NAK_SEQ);
 }
 
+/*
+ * A READ that finds the queue full is asked for again. Each packet of another
+ * one, and of no two that are neighbours, has been asked for once more.
+ */
+static void test_no_room(void)
+{
+    struct roce_packet p;
+
+    start(4);
+    rc_recv(&qp, 1, 0, 100);
+    inject(RC_SEND_ONLY, PSN, 8);
+    inject_read(PSN + 1, 0, 2 * VHCA_RESPONSES * MTU);
+    CHECK_EQ(peer_drain(&qp), 1 + 2 * VHCA_RESPONSES);
+    g->net_blocked = true;
+    for (unsigned i = 0; i < 128; i++) {
+        inject(RC_SEND_ONLY, PSN, 8);           /* fills the FIFO */
+    }
+    for (unsigned i = 0; i < 2 * VHCA_RESPONSES; i += 2) {
+        inject_read(PSN + 1 + i, i * MTU, MTU);
+    }
+    CHECK(!vhca_response_room(engine_qp()));
+    inject_read(PSN + 1 + 2 * VHCA_RESPONSES, 0, 8);
+    guest_unblock(g);
+    while (peer_next(&qp, &p) && g->num_sent) {
+        CHECK(p.opcode != RC_ACKNOWLEDGE || p.syndrome == AETH_ACK);
+    }
+    CHECK_EQ(p.syndrome, AETH_NAK_SEQ);
+    CHECK_EQ(p.psn, PSN + 1 + 2 * VHCA_RESPONSES);
+    inject_read(p.psn, 0, 8);
+    peer_expect(&qp, RC_READ_RESP_ONLY, p.psn);
+}
+
 /* The queue's indices wrap at 32 bits in the life of a QP. */
 static void test_index_wrap(void)
 {
@@ -376,6 +408,7 @@ static const struct test tests[] = {
     { "D-003 D-051 the later of two READs with the same PSN", test_lap },
     { "D-013 D-026 a flood of duplicates", test_crowd },
     { "D-020 a waiting NAK stays", test_nak_stays },
+    { "D-013 no room for the response", test_no_room },
     { "D-013 free-running indices", test_index_wrap },
 };
 

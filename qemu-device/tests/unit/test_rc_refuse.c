@@ -222,9 +222,15 @@ static void test_receive_errors(void)
 
     start_responder(&RC_OPTS, QHCA_QPS_RTS);    /* unreadable ring (H-002) */
     rc_recv(&qp, 1, 0, 100);
-    guest_spoil(g, gbuf_addr(&qp.rq, 0), 64);
+    rc_recv(&qp, 2, 0, 100);
+    rc_recv(&qp, 3, 0, 100);
     inject(RC_SEND_ONLY, PSN, 5);
-    expect_refusal(AETH_NAK_OP, PSN, QHCA_EVENT_QP_FATAL);
+    rc_expect(&qp.rcq, 1, 0);
+    expect_ack(PSN, 1);
+    guest_spoil(g, gbuf_addr(&qp.rq, 1u << qp.rq_stride), 2u << qp.rq_stride);
+    inject(RC_SEND_ONLY, PSN + 1, 5);
+    expect_refusal(AETH_NAK_OP, PSN + 1, QHCA_EVENT_QP_FATAL);
+    rc_expect(&qp.rcq, 0, QHCA_WC_WR_FLUSH_ERR);    /* no longer 1 */
     rc_expect(&qp.rcq, 0, QHCA_WC_WR_FLUSH_ERR);
 }
 

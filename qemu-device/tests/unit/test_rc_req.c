@@ -395,6 +395,20 @@ static void test_window(void)
     CHECK_EQ(peer_drain(&qp), 62);
     peer_ack(&qp, PSN + 199);
     done(0, 0);
+
+    /* The packet that fills it asks for an ACK, whenever others have. */
+    for (unsigned n = 1; n < VHCA_ACKREQ_EVERY; n++) {
+        struct roce_packet p;
+
+        start_alone(&o);
+        put(QHCA_WR_SEND, n * 256);
+        post(QHCA_WR_SEND, 200 * 256);
+        CHECK_EQ(g->num_sent, VHCA_WINDOW);
+        while (g->num_sent) {
+            CHECK(peer_next(&qp, &p));
+        }
+        CHECK(p.ackreq);
+    }
 }
 
 static const struct test tests[] = {

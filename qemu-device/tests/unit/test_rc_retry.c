@@ -250,6 +250,25 @@ static void test_implied(void)
     expect_dead();
 }
 
+/* What was on its way before a timeout is no reason to go back again. */
+static void test_late_ack(void)
+{
+    static const uint32_t first[] = { 0x111111, 0x900000, PSN_MASK };
+    struct rc_opts o = RC_OPTS;
+
+    for (unsigned i = 0; i < ARRAY_SIZE(first); i++) {
+        o.sq_psn = first[i];
+        start_alone(&o);
+        post(QHCA_WR_RDMA_READ, 8);
+        post(QHCA_WR_SEND, 1);
+        CHECK_EQ(peer_drain(&qp), 2);
+        guest_advance(g, T(o.timeout));
+        CHECK_EQ(peer_drain(&qp), 2);
+        peer_ack(&qp, psn_add(first[i], 1));
+        peer_expect_none(&qp);
+    }
+}
+
 static void test_read_rest(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -372,6 +391,7 @@ static const struct test tests[] = {
     { "D-032 D-033 D-034 progress reloads both counters", test_reload },
     { "D-045 D-047 the timer of the oldest packet", test_not_put_off },
     { "D-014 D-006 implied NAK", test_implied },
+    { "D-014 an ACK from before the timeout", test_late_ack },
     { "D-003 D-006 the rest of a READ is requested again", test_read_rest },
     { "D-047 back-pressure", test_pressure },
 };

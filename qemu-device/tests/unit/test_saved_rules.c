@@ -245,6 +245,27 @@ static void completion_events(void)
     eq_expect_none(&eq);
 }
 
+/* A frame that waits in the port goes on at once, whatever time it is. */
+static void at_no_time(void)
+{
+    struct frame f = udp_frame(test_mac, 1, 2, 99, 100);
+    struct qhca_cqe cqe;
+    struct eth_rx rx;
+    uint8_t *state;
+    size_t len;
+
+    start_node();
+    port_enable(g, test_mac, 0, 1500);
+    rx = eth_rx_create(g, &node.comp, 4, 2000);
+    vhca_rx_keep(g->e, f.data, f.len);
+    state = snapshot_save(g, &len);
+    REQUIRE(state);
+    g->e->now = *g->clock = 0;
+    CHECK(snapshot_load(g, state, len));
+    qhca_engine_run(g->e, 0);
+    CHECK(cq_poll(&rx.cq, &cqe));
+}
+
 /* The addresses that the port takes frames for. */
 static void filter(void)
 {
@@ -278,6 +299,7 @@ static const struct test tests[] = {
     { "a region knows its windows", windows_of_region },
     { "a page has its place", number_of_leaf },
     { "CQs wait for room in their EQ", completion_events },
+    { "a frame that waits goes on", at_no_time },
     { "the port takes multicast frames", filter },
 };
 
