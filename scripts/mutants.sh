@@ -12,6 +12,7 @@
 #   --count N      so many mutants (1000)
 #   --seed S       which ones (1)
 #   --only PATTERN only those whose path|function|operator|text matches it
+#   --proofs PATTERN ask only proofs whose name matches it, as after work on these (engine)
 #   --minutes M    end after so many
 #   --again        those that nothing caught in what is kept, and that are not said to be equivalent
 #   --long         the second run: long proofs and variants, for what nothing has caught
@@ -37,7 +38,7 @@ while [ $# -gt 0 ]; do
 	--long) long=long options+=("$1") ;;
 	--again) again=$1 ;;
 	--checked) checked=$1 options+=("$1") ;;
-	--count|--seed|--only|--jobs) options+=("$1" "$2"); shift ;;
+	--count|--seed|--only|--proofs|--jobs) options+=("$1" "$2"); shift ;;
 	-*) die "unknown option $1, see --help" ;;
 	*) [ "$suite" = keep ] || die "unknown word $1, see --help" ;;
 	esac

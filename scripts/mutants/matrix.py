@@ -30,7 +30,7 @@ class Proof:
     command: list
     env: dict = field(default_factory=dict)
     cwd: str = '.'
-    again: bool = False
+    again: bool = False         # long, or another one once more: for --long
     plan: bool = True           # its TAP has one
     seconds: float = 0
     count: int = 0
@@ -113,6 +113,7 @@ class Matrix:
 
     def baseline(self, proofs, limit=900):
         """Which of @proofs are of use, from the file of an earlier run if there is one."""
+        proofs = [p for p in proofs if self.long or not p.again]
         path = f'{self.where}/proofs.json'
         known = {}
         if os.path.exists(path):

@@ -66,6 +66,8 @@ def arguments(doc, *more):
     parser.add_argument('--again', metavar='SUITE', help='those of this suite that live')
     parser.add_argument('--only', default='', help='only those whose path|function|operator|text '
                         'matches this pattern')
+    parser.add_argument('--proofs', default='', help='ask only those whose name matches it '
+                        '(engine)')
     parser.add_argument('--minutes', type=float, default=600, help='ends after so many')
     parser.add_argument('--jobs', type=int, default=os.cpu_count())
     parser.add_argument('--checked', action='store_true', help='with sanitizers (engine)')
