@@ -43,7 +43,7 @@ class Again(unittest.TestCase):
 
     def test_caught(self):
         head, lines = self.keep({'test_b in frames': [2, 3]}, gone=['d' * 8])
-        self.assertEqual(head, '# 3 of 95 mutants by seed 7; 2 programs with 11 tests\n')
+        self.assertEqual(head, '# 3 of 95 mutants by seed 7; 2 programs with 9 tests\n')
         self.assertEqual(lines, [LIVES + 'test_b_in_frames:2,3\n', CAUGHT + 'test_a:1\n',
                                  SAME + '\n'])
 

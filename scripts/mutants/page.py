@@ -62,6 +62,8 @@ def keep(suite, where):
     with open(f'{where}/proofs.json', encoding='utf-8') as file:
         proofs = [row for row in json.load(file).values() if not row[1]]
     ran = list(itertools.takewhile(lambda m: m['name'] in results, plan['mutants']))
+    words = (f'by seed {plan["seed"]}; {len(proofs)} programs with '
+             f'{sum(row[2] for row in proofs)} tests')
     lines = []
     for mutant in sorted(ran, key=lambda m: (m['path'], m['function'], m['name'])):
         by = ' '.join(f'{proof.replace(" ", "_")}:{",".join(map(str, fails))}'
@@ -72,11 +74,10 @@ def keep(suite, where):
     if 'gone' in plan:
         head, kept = read(suite)
         lines = merge(kept, lines, plan['gone'])
-        plan['seed'] = re.search(r'by seed (\S+);', head)[1]
+        words = re.search(r'by seed .*', head)[0]   # more proofs than this run has asked
     os.makedirs(DATA, exist_ok=True)
     with open(f'{DATA}/{suite}.txt', 'w', encoding='utf-8') as file:
-        file.write(f'# {len(lines)} of {plan["of"]} mutants by seed {plan["seed"]}; {len(proofs)} '
-                   f'programs with {sum(row[2] for row in proofs)} tests\n')
+        file.write(f'# {len(lines)} of {plan["of"]} mutants {words}\n')
         file.writelines(lines)
 
 
