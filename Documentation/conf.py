@@ -13,8 +13,8 @@ _changelog = pathlib.Path(__file__).parent.with_name("CHANGELOG.md").read_text(e
 version = release = re.search(r"^## \[?([\d.]+)", _changelog, re.M)[1]
 
 extensions = ["myst_parser", "sphinxcontrib.programoutput"]
-# Markdown comes in through pages/: conformance.md and .rst would be one page. What is in
-# upstream/ is for the documentation of others, what is in examples/ for other projects.
+# Markdown comes in through pages/: conformance.md and .rst would be one page. upstream/ is for the
+# documentation of others, examples/ for other projects.
 exclude_patterns = ["*.md", "upstream", "examples"]
 nitpicky = True
 nitpick_ignore_regex = [("c:.*", ".*")]
