@@ -11,8 +11,10 @@
 #   conformance every statement has a test or a reason
 #   consumers   each consumer of the list has its script, each result its consumer
 #   docs        Documentation/ and kernel-doc render, without a warning
-#   layout      offsets in Documentation/ are those of the structures, the size of each is
-#               asserted, and numbers in sentences are those of the code
+#   layout      offsets in Documentation/ agree with the structures, and the size of each is
+#               asserted
+#   prose       numbers in sentences agree with the code, and no directory has more of the
+#               phrases that CONTRIBUTING.md advises against than scripts/docs/ratios.txt allows
 #   rooms       the engine's folders include and call only what is above them, and the files
 #               of each driver call only those before them in its Makefile
 #   checkpatch* the kernel's, --strict, on drivers/ include/ selftests/
@@ -31,7 +33,7 @@
 
 cd "$QHCA_TOP"
 PARTS=(tidy cluster cocci checkpatch w1 kernels sparse text qemu rooms python docs conformance
-	consumers layout)
+	consumers layout prose)
 SKIPPED=77
 
 MEMORY=$QHCA_CACHE/lint ALL=''
@@ -175,10 +177,10 @@ lint_docs()
 	return $rc
 }
 
-lint_layout() { scripts/docs/layout.py --check && scripts/docs/prose.py; }
+lint_layout() { scripts/docs/layout.py --check; }
 
-# Without LICENSES/: its files name those that they are the text of. GPL-2.0-or-later
-# has that of GPL-2.0, as in the kernel.
+lint_prose() { scripts/docs/prose.py && scripts/docs/ratios.py; }
+
 lint_consumers() { scripts/docs/consumers.py --check; }
 
 lint_rooms()
