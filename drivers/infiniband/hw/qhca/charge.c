@@ -119,8 +119,8 @@ static u64 qhca_ib_tree_blocks(u64 pages)
  * @pages: how many pages it has
  *
  * Charge for all pages before one is present. The core takes up to 16 bytes of kernel memory for
- * each page at once, and accounts them to no cgroup. A page fault could not charge the owner: its
- * work item is in another cgroup.
+ * each page at registration, and accounts them to no cgroup. A page fault could not charge the
+ * owner: its work item is in another cgroup.
  *
  * Context: process, the user's own.
  *

@@ -36,7 +36,7 @@ int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
  * qhca_ib_dereg - deregister a region that a window may refer to
  * @dev: the HCA
  * @key: the region
- * @pd: its PD, and that of those windows
+ * @pd: PD of the region and its windows
  *
  * The core makes sure that nothing else uses the region, but a process can allocate and bind a
  * window at any time, even while this command is queued. If the device refuses without such a

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: hw_counters. Those of the device count verbs that failed. Those of the port and of
- * sets of QPs ("rdma statistic qp") come from the device, under the names in qhca/counters.h.
+ * qhca_ib.ko: hw_counters. The driver counts failed verbs. Counters of the port and of sets of QPs
+ * ("rdma statistic qp") come from the device, under the names in qhca/counters.h.
  *
  * The core adds the counts of all sets, even of deleted ones, to those that the driver reports for
  * the port. So the driver reports for the port only what no set has counted.
@@ -93,7 +93,7 @@ static int qhca_ib_query_values(struct qhca_ib_dev *dev, enum qhca_cmd_opcode op
 }
 
 /**
- * qhca_ib_query_counters - read the counters of the port, those of all sets included
+ * qhca_ib_query_counters - read the counters of the port, including all sets
  * @dev: the HCA
  * @values: QHCA_CNT_MAX of them, filled in
  *

@@ -54,7 +54,7 @@ static void qhca_ib_dispatch(struct qhca_ib_dev *dev, enum ib_event_type type)
 
 /*
  * Older kernels have no such event; programs find the new speed when they query the port. A port
- * without carrier has no speed. That of the interface counts, which is what query_port reports.
+ * without carrier has no speed. As in query_port, the speed of the interface counts.
  */
 static void qhca_ib_check_speed(struct qhca_ib_dev *dev)
 {

@@ -5,7 +5,10 @@
 static_assert(QHCA_FLOW_DONT_FRAG == (int)IB_IPV4_DONT_FRAG &&
 	      QHCA_FLOW_MORE_FRAGS == (int)IB_IPV4_MORE_FRAG);
 
-/* struct qhca_ib_field - a member of the key, and that of a specification which it has to match */
+/*
+ * struct qhca_ib_field - a member of the key, and the member of a specification that it has to
+ * match
+ */
 struct qhca_ib_field {
 	u8 key;
 	u8 spec;
@@ -73,7 +76,7 @@ static void qhca_ib_need_header(struct qhca_flow *rule, u8 header)
 	rule->mask.headers |= header;
 }
 
-/* Add the bits of @mask to a byte of the key. Returns whether those of before allow that. */
+/* Add the bits of @mask to a byte of the key. Returns false if this contradicts earlier bits. */
 static bool qhca_ib_match_byte(struct qhca_flow *rule, unsigned int at, u8 val, u8 mask)
 {
 	u8 *key = (u8 *)&rule->key + at, *known = (u8 *)&rule->mask + at;

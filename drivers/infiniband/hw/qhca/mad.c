@@ -3,8 +3,9 @@
  * qhca_ib.ko: the performance management agent of the port (IBTA 16.1). The core asks it for
  * /sys/class/infiniband/.../ports/1/counters, and other hosts ask it with MADs.
  *
- * It counts RoCE packets only, as tx_pkts and rx_pkts in hw_counters do. What cannot go wrong in
- * this port, or is not counted, is 0. Nobody can clear the counters: they are the device's.
+ * It counts RoCE packets only, as tx_pkts and rx_pkts in hw_counters do. Counters of errors that
+ * this port cannot have, or that are not counted, are 0. The counters cannot be cleared: they are
+ * the device's.
  */
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>

@@ -8,7 +8,7 @@ struct qhca_ib_mmap_entry;
 
 /**
  * struct qhca_ib_mmap_kind - a kind of mapping
- * @memory: a page of the kernel's memory, which nobody can write to
+ * @memory: a page of the kernel's memory, mapped for reading only
  * @write_combine: a part of a BAR is mapped for combined writes; otherwise uncached
  * @bar: the BAR, if other devices can get at it by a dma-buf; otherwise 0
  * @release: frees what the entry maps, once the owner has removed the entry and no VMA maps it;

@@ -7,7 +7,7 @@
  * mmap_lock, with nothing but the mm in hand (qhca_ib_odp_pull()), and maps what is there then
  * (qhca_ib_odp_map()) under the lock of the region, where nothing waits for memory: the end of a
  * region, of a QP or of the device only waits for that lock. This is why
- * ib_umem_odp_map_dma_and_lock(), which does both at once, is not used.
+ * ib_umem_odp_map_dma_and_lock(), which does both in one step, is not used.
  */
 #include <linux/hmm.h>
 #include <linux/mm.h>
@@ -52,7 +52,7 @@ static void qhca_ib_odp_trim(struct work_struct *work)
 	mutex_unlock(&odp->lock);
 }
 
-/* Take the pages of the next piece back; whoever needs them meets a page fault. */
+/* Take the pages of the next piece back; an access to them causes a page fault. */
 static void qhca_ib_odp_evict_piece(struct qhca_ib_odp *odp)
 {
 	struct ib_umem_odp *piece;
@@ -85,7 +85,7 @@ static struct ib_umem_odp *qhca_ib_odp_new_piece(struct qhca_ib_odp *odp, unsign
 	return piece;
 }
 
-/* Called with @odp->grow, so that no piece comes meanwhile. */
+/* Called with @odp->grow, so that no piece is added concurrently. */
 static int qhca_ib_odp_grow(struct qhca_ib_odp *odp, unsigned long i)
 {
 	struct ib_umem_odp *piece;
@@ -111,7 +111,7 @@ static int qhca_ib_odp_grow(struct qhca_ib_odp *odp, unsigned long i)
 	return ret;
 }
 
-/* Make piece @i, if there is none. It may go again at once, like any other. */
+/* Make piece @i, if there is none. It may already be evicted on return, like any other. */
 static int qhca_ib_odp_need_piece(struct qhca_ib_odp *odp, unsigned long i)
 {
 	int ret = 0;
@@ -318,7 +318,7 @@ struct qhca_ib_odp *qhca_ib_odp_alloc(struct qhca_ib_dev *dev, struct qhca_ib_pa
 	if (!odp)
 		return ERR_PTR(-ENOMEM);
 	odp->dev = dev;
-	/* The core takes kernel memory for each page at once, so charge first. */
+	/* The core takes kernel memory for each page now, so charge first. */
 	ret = qhca_ib_odp_charge(odp, start, length);
 	if (ret) {
 		kfree(odp);

@@ -15,7 +15,7 @@
 
 /* How many pagers there may be, on all devices. */
 #define QHCA_IB_PAGERS_MAX	1024
-/* Requests that a pager works on at once; only one if it was made while there were so many. */
+/* Requests that a pager works on concurrently; only one if it was made while there were so many. */
 #define QHCA_IB_PAGER_WORKERS	8
 #define QHCA_IB_PAGERS_CROWD	128
 
@@ -103,7 +103,7 @@ err:
 /**
  * qhca_ib_pager_get - hold the pager of a user context, and make it if there is none yet
  * @dev: the HCA
- * @ctx: the context, or NULL for that of kernel consumers
+ * @ctx: the context, or NULL for kernel consumers
  *
  * Context: process, the user's own.
  * Return: the pager, or an error: -EAGAIN if it exceeds the limit of the cgroup, -ENOMEM if there

@@ -92,7 +92,7 @@ static bool qhca_ib_is_ud(const struct qhca_ib_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
 }
 
-/* The length in such a CQE is that of the WRITE, and unrelated to the SGEs of the WR. */
+/* The length in such a CQE is the WRITE's, and unrelated to the SGEs of the WR. */
 static bool qhca_ib_is_write_imm(const struct qhca_ib_wr *wr, const struct qhca_cqe *cqe)
 {
 	return wr->opcode == IB_WC_RECV && cqe->opcode == QHCA_CQE_RECV_RDMA_WITH_IMM;

@@ -250,7 +250,7 @@ static void qhca_ib_refresh_gid(struct qhca_ib_dev *dev, unsigned int index)
 	int ret = 0;
 
 	mutex_lock(&dev->gid_lock);
-	/* Test under the lock, so that a GID deleted meanwhile is not set again. */
+	/* Test under the lock, so that a GID is not set again after its deletion. */
 	if (test_bit(index, dev->gid_valid)) {
 		attr = rdma_get_gid_attr(&dev->ibdev, QHCA_IB_PORT, index);
 		if (!IS_ERR(attr)) {
@@ -267,7 +267,7 @@ static void qhca_ib_refresh_gid(struct qhca_ib_dev *dev, unsigned int index)
  * qhca_ib_gid_work - give the device the new MAC address for all GIDs
  * @work: gid_work of the HCA
  *
- * When a MAC address changes the core replaces the default GIDs, but not those of IP addresses,
+ * When a MAC address changes the core replaces the default GIDs, but not the GIDs of IP addresses,
  * whose frames must be sent from the new address as well.
  */
 void qhca_ib_gid_work(struct work_struct *work)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: details of objects for "rdma resource show", beyond those of the core.
+ * qhca_ib.ko: details of objects for "rdma resource show", beyond the core's.
  *
  * Any user may read them. A user who knows the PSNs and can send packets can impersonate the peer,
  * and can compute the PSNs from the queue indices and the initial PSNs. So PSNs and queue indices

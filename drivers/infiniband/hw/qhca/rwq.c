@@ -22,7 +22,7 @@ static void qhca_ib_rwq_event_work(struct work_struct *work)
 }
 
 /**
- * qhca_ib_rwq_event - deliver an event, or serve a page fault, if the number is that of a WQ
+ * qhca_ib_rwq_event - deliver an event, or serve a page fault, if the number belongs to a WQ
  * @dev: the HCA
  * @type: QHCA_EVENT_QP_FATAL or QHCA_EVENT_PAGE_FAULT
  * @qpn: number of the QP that the device reported
@@ -413,7 +413,7 @@ void qhca_ib_rss_destroy(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
  * @attr: values
  * @mask: IB_QP_*
  *
- * The state does not matter to the frames: those of the WQs do.
+ * The state of the QP does not matter to the frames, only the states of the WQs do.
  *
  * Context: process; takes the QP's mutex.
  * Return: 0 or a negative errno.

@@ -88,8 +88,8 @@ static int qhca_ib_srq_grow_slots(struct qhca_ib_srq *srq, u32 num)
 }
 
 /*
- * From here on the device hears of no new WR. Those posted meanwhile stay in the old ring, and must
- * fit both rings. Returns -EINVAL if the outstanding ones do not.
+ * From here on the device hears of no new WR. New WRs stay in the old ring, and must fit both
+ * rings. Returns -EINVAL if the outstanding ones do not.
  */
 static int qhca_ib_srq_begin_move(struct qhca_ib_srq *srq, u32 size, u32 *pi)
 {
@@ -126,7 +126,7 @@ static void qhca_ib_srq_switch(struct qhca_ib_srq *srq, struct qhca_ib_qmem *mem
 	srq->size = size;
 }
 
-/* Tell the device of the WRs that were posted meanwhile. Called under the lock. */
+/* Tell the device of the WRs that were posted during the move. Called under the lock. */
 static void qhca_ib_srq_end_move(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 {
 	srq->room = srq->size;

@@ -108,8 +108,8 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 /**
  * qhca_ib_query_ucontext - query_ucontext verb: the context for one more process
  * @ibctx: the context
- * @attrs: the request; the response is that of alloc_ucontext, because the doorbell page belongs to
- *         the context, whichever process maps it
+ * @attrs: the request; the response is the same as for alloc_ucontext, because the doorbell page
+ *         belongs to the context, whichever process maps it
  *
  * Return: 0 or a negative errno.
  */

@@ -42,7 +42,7 @@ struct qhca_ib_qmem {
  * @wr_id: the consumer's wr_id
  * @len: sum of the lengths of its SGEs
  * @opcode: enum ib_wc_opcode of its completion
- * @signaled: it gets a CQE on success, too
+ * @signaled: it also gets a CQE on success
  */
 struct qhca_ib_wr {
 	u64 wr_id;

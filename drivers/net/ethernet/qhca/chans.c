@@ -328,8 +328,8 @@ void qhca_chans_unprepare(struct qhca_chans *chans)
  * @old: the channels that are up; stopped afterwards, even on error
  * @new: their successors, prepared; as new on error
  *
- * The port stays on. Meanwhile the stack keeps frames to send, and received frames end up in either
- * the old or the new receive queues.
+ * The port stays on. The stack keeps frames to send, and received frames end up in either the old
+ * or the new receive queues.
  *
  * Context: process, RTNL.
  * Return: 0, or a negative errno, and then none of them are up.

@@ -2,9 +2,9 @@
 /*
  * qhca.ko: the PTP hardware clock.
  *
- * The device has a counter of nanoseconds, which stamps completions and which nobody can set. So
- * the clock is arithmetic: it is struct qhca_clock_info, which converts device time to the time of
- * the clock. To set or adjust the clock is to replace that structure.
+ * The device has a counter of nanoseconds, which stamps completions and cannot be set. So the clock
+ * is arithmetic: struct qhca_clock_info converts device time to the time of the clock. Setting or
+ * adjusting the clock replaces that structure.
  *
  * Processes that poll completions convert their timestamps themselves: a copy of the structure is
  * in a page that they map.

@@ -263,8 +263,8 @@ static int qhca_cmd_wait(struct qhca_dev *dev, u32 pos)
 }
 
 /*
- * The command did not reach the device, or its answer did not arrive. Whatever the error, the
- * caller frees memory next, so stop DMA first.
+ * The command did not reach the device, or its answer did not arrive. The caller frees memory next,
+ * so stop DMA first.
  */
 static int qhca_cmd_failed(struct qhca_dev *dev, u16 opcode, int err)
 {

@@ -5,8 +5,8 @@
 #include "qhca.h"
 
 /*
- * A device that fails again so soon after a restart stays as it is: restarts keep its users, and
- * whoever configures the netdev, from working, and would not end.
+ * A device that fails again so soon after a restart stays as it is: endless restarts would keep its
+ * users, and the administrator of the netdev, from working.
  */
 #define QHCA_GRACE_MS		1000
 
@@ -160,7 +160,7 @@ static void qhca_devlink_report(struct work_struct *work)
  * @ret: what qhca_attach() has returned
  *
  * One that has failed while it started may be restarted, as one that fails later. One that does not
- * start for another reason needs somebody who removes that.
+ * start for another reason needs an administrator.
  *
  * Context: process, under qhca_lock().
  */

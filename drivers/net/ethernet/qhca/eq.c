@@ -160,7 +160,7 @@ static bool qhca_eq_is_eth(const struct qhca_eq *eq)
 	return eq->vector >= QHCA_VECTOR_COMP + eq->dev->num_comp;
 }
 
-/* Spread the vectors of RDMA over the CPUs, near ones first, and so those of Ethernet. */
+/* Spread the vectors of RDMA over the CPUs, near ones first, and then Ethernet's as well. */
 static void qhca_eq_spread(struct qhca_eq *eq)
 {
 	unsigned int i = eq->vector - QHCA_VECTOR_COMP, cpu;
@@ -298,7 +298,7 @@ EXPORT_SYMBOL(qhca_eqs_synchronize);
 /**
  * qhca_cq_tell - call the handler of a CQ as an event of the device would
  * @dev: the function
- * @cq: the CQ, which must not be freed meanwhile
+ * @cq: the CQ, which must not be freed during the call
  * @arm_sn: sequence number of the arm that the event answers
  *
  * Context: process, softirqs off.
@@ -391,8 +391,7 @@ static void qhca_eq_destroy(struct qhca_eq *eq)
  * qhca_eqs_create - create the event queues of all vectors that are used
  * @dev: the function, running, with its limits known
  *
- * The Ethernet channels have vectors of their own if those suffice for all, else they share those
- * of RDMA.
+ * The Ethernet channels have vectors of their own if those suffice for all, else they share RDMA's.
  *
  * Context: process.
  * Return: 0 or a negative errno.

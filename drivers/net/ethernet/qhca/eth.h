@@ -206,7 +206,7 @@ struct qhca_tx_stats {
  * @packets: frames given to the stack
  * @bytes: their bytes, with the tag that the device removed
  * @multicast: those among them that are addressed to a group
- * @errors: frames that the device could not deliver, but for those of @over_errors
+ * @errors: frames that the device could not deliver, without @over_errors
  * @over_errors: frames that are larger than their buffers
  * @length_errors: frames of a length that makes no sense
  * @dropped: frames for which there was no memory
@@ -227,13 +227,13 @@ struct qhca_rx_stats {
 	u64 polls;
 };
 
-/* struct qhca_queue_stats - statistics of a channel; other CPUs write those of others */
+/* struct qhca_queue_stats - statistics of a channel; other CPUs write other channels' */
 struct qhca_queue_stats {
 	struct qhca_tx_stats tx;
 	struct qhca_rx_stats rx;
 } ____cacheline_aligned_in_smp;
 
-/* Add to a counter that other CPUs may read meanwhile. */
+/* Add to a counter that other CPUs may read concurrently. */
 static inline void qhca_stat_add(u64 *stat, u64 n)
 {
 	WRITE_ONCE(*stat, *stat + n);

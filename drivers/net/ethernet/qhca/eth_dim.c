@@ -38,7 +38,7 @@ void qhca_eth_dim_init(struct qhca_eth_cq *cq)
 
 /**
  * qhca_eth_dim_stop - leave the delay as it is
- * @cq: the CQ, which nobody polls
+ * @cq: the CQ, which is not polled any more
  *
  * Context: process.
  */

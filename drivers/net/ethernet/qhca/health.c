@@ -3,7 +3,7 @@
  * qhca.ko: start, watch and stop the device, and clean up after it has died (see state.c).
  *
  * A dead function stays dead until it is taken down and brought up again: by devlink, which does so
- * at once unless it was told not to, by a function reset (the file "reset" of the PCI device in
+ * on its own unless it was told not to, by a function reset (the file "reset" of the PCI device in
  * sysfs), or by unbinding and binding the driver, which makes another network device.
  */
 #include "qhca.h"

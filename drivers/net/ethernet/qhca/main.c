@@ -190,7 +190,7 @@ static void qhca_shutdown(struct pci_dev *pdev)
 	qhca_unlock(dev);
 }
 
-/* Take the device down; nobody brings it up again before qhca_restart(). */
+/* Take the device down; it stays down until qhca_restart(). */
 static void qhca_stop(struct qhca_dev *dev)
 {
 	qhca_lock(dev);

@@ -7,7 +7,7 @@
 /*
  * struct qhca_ntuple - a rule
  * @node: in the list of the port, by location
- * @number: that of the device; 0: the device does not have it at present
+ * @number: the device's number; 0: the device does not have the rule at present
  */
 struct qhca_ntuple {
 	struct list_head node;

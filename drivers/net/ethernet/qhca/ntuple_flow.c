@@ -4,7 +4,9 @@
 
 #include "eth.h"
 
-/* struct qhca_ntuple_field - a member of the key, and that of a specification it has to match */
+/*
+ * struct qhca_ntuple_field - a member of the key, and the member of a specification it has to match
+ */
 struct qhca_ntuple_field {
 	u8 key;
 	u8 spec;
@@ -94,7 +96,7 @@ static bool qhca_ntuple_match(struct qhca_flow *flow, unsigned int at, const voi
 	return true;
 }
 
-/* Match what the specification looks at. Whatever else it has cannot be looked at. */
+/* Match the fields that the specification names. Others cannot be matched. */
 static int qhca_ntuple_fields(struct qhca_flow *flow, const struct qhca_ntuple_kind *kind,
 			      const struct ethtool_rx_flow_spec *fs)
 {

@@ -93,7 +93,7 @@ static int qhca_port_push(struct qhca_nic *nic)
 /**
  * qhca_port_set - switch the port on or off
  * @nic: the port
- * @on: whether to send and receive frames, those of RoCE included
+ * @on: whether to send and receive frames, including RoCE
  *
  * Context: process.
  * Return: 0 or a negative errno.
@@ -146,7 +146,7 @@ void qhca_port_rx_mode_work(struct work_struct *work)
 }
 
 /**
- * qhca_port_update_carrier - set the carrier of the netdev to that of the device
+ * qhca_port_update_carrier - copy the carrier of the device to the netdev
  * @nic: the port
  *
  * Read the register, because an event may be out of date.

@@ -20,7 +20,7 @@
 
 /* MSI-X vector of command completions and asynchronous events. */
 #define QHCA_VECTOR_ASYNC	0
-/* First completion vector; all vectors behind it are completion vectors, too. */
+/* First completion vector; all vectors behind it are completion vectors as well. */
 #define QHCA_VECTOR_COMP	1
 #define QHCA_VECTORS_MIN	2
 
@@ -172,7 +172,7 @@ struct qhca_health {
  * @ptp: the clock, or NULL if the kernel has none
  * @lock: serialises changes of @base
  * @seq: protects @base
- * @base: device time and that of the clock
+ * @base: converts device time to the time of the clock
  * @page: @base for processes, in a page of its own
  * @mark: device time at some moment; belongs to the owner of the function
  * @mark_boot: the system's time at the same moment, sleep included

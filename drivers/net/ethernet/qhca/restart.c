@@ -96,8 +96,8 @@ void qhca_detach(struct qhca_dev *dev)
  * qhca_may_start - whether the function may be brought up
  * @dev: the function
  *
- * Between qhca_reset_prepare() and the reset, and while memory is saved, nobody may start the
- * device, whatever happens to it.
+ * Between qhca_reset_prepare() and the reset, and while memory is saved, the device must not be
+ * started, whatever happens to it.
  *
  * Context: process, under qhca_lock().
  * Return: 0, -EBUSY until the PCI core lets it go on, or -ESHUTDOWN.

@@ -105,14 +105,14 @@ static struct page *qhca_rx_take_data(struct qhca_chan *chan, u32 len)
 	return page;
 }
 
-/* Give back the buffers up to and including that of WQE @last. */
+/* Give back the buffers up to and including WQE @last. */
 static void qhca_rx_skip(struct qhca_rxq *rx, u32 last)
 {
 	while (rx->ci != last + 1)
 		page_pool_recycle_direct(rx->pool, qhca_rx_take(rx));
 }
 
-/* Make an skb of the frame of @len bytes in the oldest buffers, up to that of WQE @last. */
+/* Make an skb of the frame of @len bytes in the oldest buffers, up to WQE @last. */
 static struct sk_buff *qhca_rx_build_skb(struct qhca_chan *chan, u32 len, u32 last)
 {
 	struct sk_buff *skb = napi_alloc_skb(&chan->napi, QHCA_RX_COPY);

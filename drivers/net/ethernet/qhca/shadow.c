@@ -41,7 +41,7 @@ void qhca_shadow_init(struct qhca_dev *dev)
 
 /**
  * qhca_shadow_cleanup - undo qhca_shadow_init()
- * @dev: the function; nobody rings its doorbells any more
+ * @dev: the function, whose doorbells are not rung any more
  *
  * Context: process.
  */

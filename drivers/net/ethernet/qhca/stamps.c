@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca.ko: hardware timestamps of frames. Every CQE has one, so to turn them on is to have the
- * driver look at them: device time, converted to that of the PTP clock. It is taken when the device
+ * qhca.ko: hardware timestamps of frames. Every CQE has one, in device time, so turning them on
+ * only makes the driver convert them to the time of the PTP clock. The device takes it when it
  * writes the CQE: when the frame has been received, or handed to the network.
  */
 #include <linux/net_tstamp.h>
@@ -83,7 +83,7 @@ int qhca_hwtstamp_get(struct net_device *netdev, struct kernel_hwtstamp_config *
  * @config: which frames get timestamps; changed to what they get
  * @extack: unused
  *
- * A request for timestamps of some received frames turns on those of all.
+ * A request for timestamps of some received frames turns them on for all.
  *
  * Context: process, RTNL.
  * Return: 0, -ERANGE for timestamps that the device would have to write into frames, or -EOPNOTSUPP

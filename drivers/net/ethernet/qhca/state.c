@@ -31,7 +31,7 @@ EXPORT_SYMBOL(qhca_is_dead);
  * qhca_is_quiet - whether the device touches no memory any more
  * @dev: the function
  *
- * A dead device is not quiet at once. When this returns true, everything that the device has
+ * A dead device is not quiet immediately. When this returns true, everything that the device has
  * written is visible.
  *
  * Context: any.

@@ -61,7 +61,7 @@ static void qhca_stats_work(struct work_struct *work)
  * @nic: the port
  *
  * The device misses frames only if it has taken all buffers, so those are found if this is called
- * when it gets new ones. Other counters are as old as the last time that somebody read statistics.
+ * when it gets new ones. Other counters are as old as the last read of statistics.
  *
  * Context: any.
  */
@@ -231,7 +231,7 @@ const struct netdev_stat_ops qhca_stat_ops = {
 };
 #endif
 
-/* Counters of each channel; those of the device precede them. */
+/* Counters of each channel; the device's precede them. */
 static const struct {
 	const char *dir;
 	const char *name;

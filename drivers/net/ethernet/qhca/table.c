@@ -60,7 +60,7 @@ static struct qhca_table_pages *qhca_table_alloc(struct qhca_table *t, u32 num)
 	return pages;
 }
 
-/* Enter the pages of each level in those of the next; the last page is the root. */
+/* Enter the pages of each level in the pages of the next; the last page is the root. */
 static void qhca_table_link(struct qhca_table_pages *pages, u32 leaves)
 {
 	u32 child = 0, width = leaves, parent, i;

@@ -9,7 +9,7 @@
 
 /* Largest number of WQEs of a frame; the queue stops when fewer are free. */
 #define QHCA_TX_STOP		QHCA_ETH_MAX_FRAGS
-/* The queue is woken only above this, so that it does not stop again at once. */
+/* The queue is woken only above this, so that it does not stop again immediately. */
 #define QHCA_TX_WAKE		(QHCA_TX_STOP + 8)
 
 static u32 qhca_tx_pos(const struct qhca_txq *tx, u32 index)
@@ -212,7 +212,7 @@ static bool qhca_can_tso(const struct sk_buff *skb)
  * @netdev: the netdev
  * @features: features that the core wants to use
  *
- * Return: those of @features that the device supports for this frame.
+ * Return: the subset of @features that the device supports for this frame.
  */
 netdev_features_t qhca_features_check(struct sk_buff *skb, struct net_device *netdev,
 				      netdev_features_t features)

@@ -89,7 +89,8 @@ EXPORT_SYMBOL(qhca_uar_free);
  * @dev: the function
  * @uar: its number
  *
- * Return: the address. From that of qhca_uar_alloc() on, PAGE_SIZE bytes belong to the caller.
+ * Return: the address. From the page that qhca_uar_alloc() returned on, PAGE_SIZE bytes belong to
+ * the caller.
  */
 phys_addr_t qhca_uar_phys(struct qhca_dev *dev, u32 uar)
 {
