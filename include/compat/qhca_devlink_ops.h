@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Operations of devlink's parameters in older kernels, whose arguments differ from those of the
- * driver's functions. Each replaces such a function in congestion.c.
+ * Operations of devlink's parameters in older kernels, whose arguments differ from the driver's
+ * functions. Each replaces such a function in congestion.c.
  */
 #ifndef QHCA_DEVLINK_OPS_H
 #define QHCA_DEVLINK_OPS_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Operations of ethtool in older kernels, whose arguments differ from those of the driver's
- * functions. Each replaces such a function in ethtool.c, which includes this header after the
- * declarations.
+ * Operations of ethtool in older kernels, whose arguments differ from the driver's functions. Each
+ * replaces such a function in ethtool.c, which includes this header after the declarations.
  */
 #ifndef QHCA_ETH_OPS_H
 #define QHCA_ETH_OPS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Operations of older kernels, whose arguments differ from those of the driver's functions. Each
- * replaces such a function in main.c, which includes this header after the declarations.
+ * Operations of older kernels, whose arguments differ from the driver's functions. Each replaces
+ * such a function in main.c, which includes this header after the declarations.
  */
 #ifndef QHCA_IB_OPS_H
 #define QHCA_IB_OPS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Operations of network devices in older kernels, whose arguments differ from those of the driver's
+ * Operations of network devices in older kernels, whose arguments differ from the driver's
  * functions. Each replaces such a function in netdev.c, which includes this header after the
  * declarations.
  */

@@ -81,7 +81,7 @@ struct qhca_cmd_allow_gid {	/* QHCA_CMD_ALLOW_GID */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_allow_gid, 8);
 
-/* Doorbells of a page in memory; the object number of DESTROY_SHADOW is that of the page. */
+/* Doorbells of a page in memory; the object number of DESTROY_SHADOW is the page's. */
 struct qhca_cmd_create_shadow {	/* QHCA_CMD_CREATE_SHADOW */
 	struct qhca_buf buf;	/* struct qhca_shadow, zeroed */
 	__le32	uar;		/* doorbell page */
@@ -129,9 +129,9 @@ struct qhca_cmd_set_rss {	/* QHCA_CMD_SET_RSS */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_set_rss, 8);
 
-#define QHCA_RSS_CONTEXTS	32u	/* numbered from 1 on, without that of all other frames */
+#define QHCA_RSS_CONTEXTS	32u	/* numbered from 1 on; 0 is for all other frames */
 
-/* What is hashed: addresses, of TCP and UDP ports, too. Frames without a hash go to queue 0. */
+/* Hash addresses, and for TCP and UDP also ports. Frames without a hash go to queue 0. */
 #define QHCA_RSS_IPV4		0x01	/* addresses, of all frames that the next two leave */
 #define QHCA_RSS_TCPV4		0x02
 #define QHCA_RSS_UDPV4		0x04
@@ -323,7 +323,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_TSO_MIN		16384	/* max_tso, if not 0 */
 #define QHCA_DM_SIZE_MAX	(1u << 30)	/* QHCA_BAR_DM */
 
-/* What not every device of this interface version has. */
+/* Capabilities that not every device of this interface version has. */
 #define QHCA_CAP_FAULTS		0x01ull	/* the guest may set fault rules */
 #define QHCA_CAP_SHADOW		0x02ull	/* doorbells in memory: CREATE_SHADOW */
 

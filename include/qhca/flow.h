@@ -10,8 +10,8 @@
 #include "base.h"
 
 /*
- * struct qhca_flow_key - what rules look at in a frame; all of it in network order. What the frame
- * does not have is 0.
+ * struct qhca_flow_key - the fields of a frame that rules look at, in network order. A field that
+ * the frame does not have is 0.
  * @vlan_tci: of the outer tag
  * @ethertype: behind that tag
  * @headers: QHCA_FLOW_HAS_*
@@ -19,7 +19,7 @@
  * @tclass: IPv4 TOS or IPv6 traffic class
  * @ttl: IPv4 TTL or IPv6 hop limit
  * @flow_label: IPv6, the low 20 bits
- * @src, @dst: IPv6 addresses; those of IPv4 in the first four bytes
+ * @src, @dst: IPv6 addresses; an IPv4 address has the first four bytes
  * @sport, @dport: of TCP or UDP; not of fragments
  * @ip_flags: IPv4: QHCA_FLOW_DONT_FRAG, QHCA_FLOW_MORE_FRAGS
  */
@@ -81,7 +81,7 @@ QHCA_ASSERT_SIZE(struct qhca_flow, 144);
 QHCA_ASSERT_OFFSET(struct qhca_flow, priority, 128);
 
 enum qhca_flow_action {
-	QHCA_FLOW_DROP = 0,	/* nobody receives the frame; @target is 0 */
+	QHCA_FLOW_DROP = 0,	/* drop the frame; @target is 0 */
 	QHCA_FLOW_QP = 1,
 	QHCA_FLOW_SPREAD = 2,
 	QHCA_FLOW_QUEUE = 3,	/* which need not exist; then the frame is lost */

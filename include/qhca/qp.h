@@ -143,7 +143,7 @@ struct qhca_qpc {
 QHCA_ASSERT_SIZE(struct qhca_qpc, 152);
 QHCA_ASSERT_OFFSET(struct qhca_qpc, type, 136);
 
-/* What in a QP waits for a page. */
+/* The part of a QP that waits for a page. */
 enum qhca_page_fault_kind {
 	QHCA_PAGE_SEND = 0,	/* the send queue: data to send, or room for a response */
 	QHCA_PAGE_REQUEST = 1,	/* a request of the peer, which was dropped */

@@ -204,7 +204,7 @@ enum qhca_cqe_status {
 #define QHCA_CQE_CSUM_OK	0x0100	/* RAW, Ethernet RX: IP, TCP and UDP checksums are right */
 #define QHCA_CQE_XRC		0x0200	/* @srqn is valid; @qpn may be another process's */
 #define QHCA_CQE_HASH		0x0400	/* Ethernet RX: @hash is valid */
-#define QHCA_CQE_HASH_L4	0x0800	/* @hash is of ports, too */
+#define QHCA_CQE_HASH_L4	0x0800	/* @hash includes ports */
 
 /*
  * struct qhca_cqe - completion, written by the device, @owner last.
@@ -217,7 +217,7 @@ enum qhca_cqe_status {
  * @hash: Toeplitz hash of the addresses, if QHCA_CQE_HASH
  * @flow_tag: RAW: the tag of the flow rule
  * @src_qp: sender's QPN (UD)
- * @wqe_index: free-running index of the WQE; all earlier ones of that queue are complete, too (in
+ * @wqe_index: free-running index of the WQE; all earlier ones of that queue are also complete (in
  *             an SRQ only this one, see hardware.rst)
  * @vendor_err: 0 in this version
  * @smac: sender's Ethernet address (UD)
@@ -261,7 +261,8 @@ QHCA_ASSERT_OFFSET(struct qhca_cqe, owner, 63);
  * struct qhca_cq_dbrec - doorbell record of a CQ, directly behind its ring; initially 0
  * @ci: free-running consumer index, written by the consumer after it has taken CQEs; the device
  *      reads it to find free entries
- * @arm: of a CQ with QHCA_CQ_DBREC: its arms, written at once; the device reads them after each CQE
+ * @arm: of a CQ with QHCA_CQ_DBREC: its arms, written in one access; the device reads them after
+ * each CQE
  */
 struct qhca_cq_dbrec {
 	__le32	ci;
@@ -346,10 +347,10 @@ QHCA_ASSERT_OFFSET(struct qhca_eqe, owner, 31);
 
 /*
  * struct qhca_eth_wqe - one buffer of an Ethernet queue. TX: a fragment of a frame; csum_*, mss and
- * vlan_tci are those of the first fragment. RX: a buffer for a whole frame, or with
- * QHCA_ETHQ_SCATTER for a part of one. Each frame has one CQE, with the index of its last fragment;
- * its byte_len counts the bytes on the wire, inserted tags included, of all frames if the device
- * has segmented it.
+ * vlan_tci count in the first fragment. RX: a buffer for a whole frame, or with QHCA_ETHQ_SCATTER
+ * for a part of one. Each frame has one CQE, with the index of its last fragment; its byte_len
+ * counts the bytes on the wire, inserted tags included, of all frames if the device has segmented
+ * it.
  * @csum_start: offset in the frame where checksumming starts; TSO: offset of the TCP header
  * @csum_offset: offset of the checksum field from @csum_start; not used with TSO
  * @mss: TSO: payload bytes of each frame but the last

@@ -106,7 +106,7 @@ enum qhca_fatal {
 /*
  * Indexes are free-running 32-bit counters; the ring position is the index modulo the ring size.
  * They start at 0 in a new queue, and in the queues of a QP that has been moved to RESET. The arm
- * sequence number must differ from that of the previous arm: the device takes the same number for a
+ * sequence number must differ from the previous arm's: the device takes the same number for a
  * repetition and ignores it.
  */
 #define QHCA_DB_OBJ		0x0000000000ffffffull

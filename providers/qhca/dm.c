@@ -24,8 +24,8 @@ static struct qhca_dm *to_qdm(struct ibv_dm *ibdm)
 }
 
 /*
- * Allow whole words only: this memory could take any size, but that of other adapters
- * cannot, and a program that runs here should run there.
+ * Allow whole words only: this memory could take any size, but other adapters' cannot, and a
+ * program that runs here should run there.
  */
 static int check_range(const struct qhca_dm *dm, uint64_t off, size_t len)
 {

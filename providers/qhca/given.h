@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What the attributes of a new object must have. */
+/* Checks of the attributes of a new object. */
 #ifndef QHCA_GIVEN_H
 #define QHCA_GIVEN_H
 

@@ -209,7 +209,7 @@ static int post_one_recv(struct qhca_wq *rq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
-/* Returns true if the device has to be told by a doorbell, too. */
+/* Returns true if the device needs a doorbell as well. */
 static bool rq_posted(const struct qhca_wq *rq)
 {
 	struct qhca_rq_dbrec *dbrec = rq_dbrec(rq);

@@ -163,7 +163,7 @@ static uint32_t offered_send_ops(const struct ibv_device_attr_ex *ex)
 	return ops;
 }
 
-/* What an RC QP of this device does as a responder and its peer cannot know otherwise. */
+/* Return the ECE options of an RC QP: requests that its peer cannot know of. */
 static uint32_t offered_ece(const struct ibv_device_attr_ex *ex)
 {
 	uint32_t options = 0;

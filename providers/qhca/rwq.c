@@ -216,7 +216,7 @@ int qhca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table)
 	return qhca_ret(err);
 }
 
-/* What is hashed, by fields that the device takes only together. */
+/* Fields of the hash, in groups that the device takes only together. */
 static const struct {
 	uint64_t fields;
 	uint32_t types;

@@ -20,7 +20,7 @@ enum {
 	NO_DATA		= 1 << 6,
 	HAS_BIND	= 1 << 7,
 	EX_ONLY		= 1 << 8,	/* only for ibv_wr_*() */
-	EX_OWN_DATA	= 1 << 9,	/* ibv_wr_*() gets opcode and data at once */
+	EX_OWN_DATA	= 1 << 9,	/* ibv_wr_*() gets opcode and data in one call */
 };
 
 struct qhca_send_op {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The PTP clock is arithmetic: struct qhca_clock_info says what time it is at some device time, and
- * how fast it runs. Plain arithmetic without a device, which the selftests compile, too.
+ * how fast it runs. Plain arithmetic without a device, which the selftests also compile.
  */
 #ifndef NET_QHCA_CLOCK_H
 #define NET_QHCA_CLOCK_H
@@ -18,7 +18,7 @@
 /**
  * qhca_clock_convert - convert device time to the time of the PTP clock
  * @base: the clock
- * @cycles: device time, before or after that of @base
+ * @cycles: device time, before or after @base
  * @frac: filled in with the fraction, in 1 / QHCA_CLOCK_ONE ns, or 0 before @base; or NULL
  *
  * Products have 96 bits, so unlike a struct timecounter the clock needs no refreshing, however long
@@ -51,8 +51,8 @@ static inline u64 qhca_clock_convert(const struct qhca_clock_info *base, u64 cyc
  * @now: device time after it
  * @slept: ns in between by the system's clock
  *
- * A reset does not stop the device's time. But after hibernation it is another device, whose time
- * has nothing to do with that of the first; then the clock advances by the system's.
+ * A reset does not stop the device's time. But after hibernation it is another device with an
+ * unrelated time; then the clock advances by the system's.
  *
  * Return: whether @base has changed.
  */

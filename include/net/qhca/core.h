@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What qhca.ko offers to the drivers on its auxiliary devices: typed access to
- * the command queue, doorbells, completion and asynchronous events.
+ * The interface of qhca.ko for the drivers on its auxiliary devices: typed access to the command
+ * queue, doorbells, completion and asynchronous events.
  */
 #ifndef NET_QHCA_CORE_H
 #define NET_QHCA_CORE_H
@@ -114,7 +114,7 @@ struct qhca_mbox {
  * @obj: object number of the completion, or NULL
  *
  * Context: process; may sleep for many command timeouts while the device makes progress. Any
- * number of callers may run at once.
+ * number of callers may run concurrently.
  * Return: 0; the errno for the device's status (table in cmd.c); -ETIMEDOUT when this very command
  * was lost, which makes the device dead; -EIO for every command to a dead device. On a dead device
  * DESTROY, DEALLOC and DEREG succeed, since nothing is left to destroy; memory may be freed then,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Which doorbell pages processes get. A process is given whole pages of the CPU, and whatever is in
- * them. Where these are larger than the distance of doorbell pages, each holds several: the first
- * of them is used, and the others remain without objects, so that nobody can ring anything there.
+ * Which doorbell pages processes get. A process gets whole pages of the CPU. Where these are larger
+ * than the distance of doorbell pages, each holds several: the first of them is used, and the
+ * others remain without objects, so that writes there ring nothing.
  *
- * Plain arithmetic without a device, which the selftests compile, too.
+ * Plain arithmetic without a device, which the selftests also compile.
  */
 #ifndef NET_QHCA_UAR_H
 #define NET_QHCA_UAR_H

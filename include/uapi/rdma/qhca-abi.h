@@ -60,12 +60,12 @@ struct qhca_create_shadow_req {
 };
 
 /*
- * The function's PTP clock. Device time, which CQEs carry, is that of the clock in ns by
+ * The function's PTP clock. CQEs carry device time; the time of the clock in ns is
  *
  *	nsec + ((time - cycles) * mult + frac) / 2^QHCA_CLOCK_SHIFT
  *
  * rounded down, where time - cycles is a signed number of 64 bits and the product has 96. The
- * driver changes the page at any time: seq is odd meanwhile, and another number afterwards.
+ * driver changes the page at any time: seq is odd during the change, and another number afterwards.
  */
 struct qhca_clock_info {
 	__u32 seq;
