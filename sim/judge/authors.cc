@@ -73,7 +73,7 @@ void rp_cnp(unsigned which, uint64_t now)
     device.m_rate[which] = device.m_rateAll[which][0];
 }
 
-/* What TransmitStart() there does when a packet has left. */
+/* A packet has left: do the same as TransmitStart() there. */
 uint64_t rp_sent(unsigned which, uint64_t now, uint32_t bytes)
 {
     using By = void (QbbNetDevice::*)(uint32_t, uint32_t);

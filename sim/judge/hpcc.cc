@@ -31,7 +31,7 @@ struct RdmaQueuePair
 
 /*
  * The parameters are the device's defaults, but for two: an increase counts after it, so the fifth
- * is that of threshold 4; and increases by time alone would leap.
+ * needs threshold 4; and increases by time alone would leap.
  */
 class RdmaHw
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Flows into one queue, which are as fast as reaction points let them; see
- * scripts/cluster/by_models.py. The network is that of scripts/cluster/test_dcqcn.py.
+ * scripts/cluster/by_models.py. The network is the same as in scripts/cluster/test_dcqcn.py.
  *
  * judge FLOWS KMAX PERCENT [soon]: a packet is marked by the queue that it meets, from 5 KB on, up
  * to PERCENT of them at KMAX KB. soon: senders hear of it as if the queue had no length.
@@ -26,7 +26,7 @@ static const Time MS = 1000000, BEGIN = 100 * MS;
 static const Time INTERVAL = 50000, WAY = 4000;
 static const unsigned WINDOW = 64;
 
-/* What is to come: a packet of a flow, or a CNP, which at the same time is before it. */
+/* A future event: a packet of a flow, or a CNP, which at the same time is before it. */
 struct Event
 {
     Time at;
@@ -46,7 +46,7 @@ struct Flow
     double sent = 0;
 };
 
-/* What is counted from BEGIN on. */
+/* Counters from BEGIN on. */
 struct Sums
 {
     double area = 0, packets = 0, marked = 0, cnps = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the models need of ns-3; each is a program of its own. */
+/* The parts of ns-3 that the models need; each model is a program of its own. */
 #ifndef QHCA_SIM_JUDGE_NS3_H
 #define QHCA_SIM_JUDGE_NS3_H
 

@@ -11,7 +11,7 @@ extern "C" {
 
 /* So many begin, at a port of @mbit. */
 void rp_start(unsigned flows, unsigned mbit);
-/* No call is for a time before that of the last one. */
+/* The time never goes back from call to call. */
 void rp_cnp(unsigned which, uint64_t now);
 /* Return the kbit/s that are left behind @bytes; 0: all. */
 uint64_t rp_sent(unsigned which, uint64_t now, uint32_t bytes);

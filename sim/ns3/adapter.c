@@ -5,7 +5,7 @@
 
 #include <ctype.h>
 
-#define START       1000000u    /* the clock of machines that nobody watches */
+#define START       1000000u    /* the clock of machines without a watcher */
 #define BLOCK_SHIFT 16          /* of memory that stands for a whole region */
 #define BLOCK       (1u << BLOCK_SHIFT)
 #define SEED        1           /* of what messages carry */

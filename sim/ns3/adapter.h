@@ -86,7 +86,7 @@ const char *adapter_wrong(const char *congestion);
  * @cfg: stays there as long as the machine
  * @host: its number, from 0 on; the address of the first is 10.0.0.1
  * @flows: ends of flows that it will have, at most
- * @ops: stay there, too
+ * @ops: the caller keeps them as well
  * @opaque: for @ops
  *
  * Does not return if there is no memory.

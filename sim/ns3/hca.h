@@ -12,7 +12,7 @@
 namespace qhca
 {
 
-/* What hears of completions. */
+/* Receives completions. */
 class Program
 {
 public:

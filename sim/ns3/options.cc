@@ -20,7 +20,7 @@ static const unsigned MAX_HOSTS = 1000000, MAX_PORTS = 4096;
 static const unsigned MAX_WINDOW = 1 << 14, MAX_MESSAGE = 32 << 20;
 static const unsigned MAX_CONTROLLED = 100000;  /* Mbit/s that DCQCN knows */
 
-/* What is done with an option's text; false: it is nonsense. */
+/* Takes the text of an option. Returns false if it is nonsense. */
 using Reader = std::function<bool(const std::string &)>;
 
 template <typename T> static Reader Whole(T &value, uint64_t min, uint64_t max)

@@ -15,7 +15,7 @@ NS_OBJECT_ENSURE_REGISTERED(Cable);
 NS_OBJECT_ENSURE_REGISTERED(Port);
 
 static const int64_t FS = 1000000;      /* of a nanosecond */
-/* What a frame occupies of a cable besides its bytes: FCS, preamble, gap. */
+/* Bytes that a frame takes on a cable besides its own: FCS, preamble, gap. */
 static const uint32_t OVERHEAD = 24;
 
 /* A frame of 802.1Qbb. */

@@ -49,7 +49,7 @@ private:
 /* Classes of traffic: a pause is for one of them, and the last goes first. */
 enum { CLASS_DATA, CLASS_CONTROL, NUM_CLASSES };
 
-/* What a node that forwards or ends frames does with those of a port. */
+/* A node that forwards or ends the frames of a port. */
 class PortOwner
 {
 public:

@@ -40,7 +40,7 @@ public:
     /* Throws std::runtime_error if there is no such tree. */
     Topology(const TopologyConfig &cfg, const SwitchConfig &switches,
              Report &report);
-    /* The end of a host's cable, for which nobody answers yet. */
+    /* The end of a host's cable, which has no owner yet. */
     ns3::Ptr<Port> HostPort(uint32_t host) const { return m_host[host]; }
     uint32_t Hosts() const { return m_cfg.hosts; }
     bool IsMine(uint32_t host) const;

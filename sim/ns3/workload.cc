@@ -200,7 +200,7 @@ std::vector<Flow> Trace(const std::string &path, const Wanted &w)
     return flows;
 }
 
-/* What can be counted, and what hosts have QPs for. */
+/* Check that the flows can be counted, and that hosts have QPs for them. */
 void Check(const std::vector<Flow> &flows, uint32_t hosts)
 {
     std::vector<uint32_t> ends(hosts);
