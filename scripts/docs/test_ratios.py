@@ -34,7 +34,7 @@ class Ratios(unittest.TestCase):
         return ratios.count([(name, text)], ['.', 'a', 'a/b'])
 
     def test_languages(self):
-        #                                          words, that-of, What, whoever, at-once, too
+        # Words, then PHRASES.
         self.assertEqual(self.counted('x.c', C)['.'], [14, 1, 2, 0, 0, 1])
         self.assertEqual(self.counted('x.py', PYTHON)['.'][2:5], [1, 1, 2])
         self.assertEqual(self.counted('x', SHELL)['.'][3], 3)
@@ -47,9 +47,10 @@ class Ratios(unittest.TestCase):
 
     def test_limits(self):
         limits, counts = {'a': [1.0, 0.5, 0.0, 0.0, 0.0]}, {'a': [1000, 2, 0, 0, 0, 0]}
-        [[worse], [better]] = ratios.judge(limits, counts)
+        [worse], [better], low = ratios.judge(limits, counts)
         self.assertIn('a: that-of 2.0 in 1,000 words, the limit is 1.0', worse)
         self.assertIn('a: What 0.0', better)
+        self.assertEqual(low['a'], [1.0, *ratios.FLOOR[1:]])
 
     def test_kept(self):
         """--keep lowers limits, and raises none."""
@@ -63,7 +64,7 @@ class Ratios(unittest.TestCase):
                 mock.patch('sys.argv', ['ratios.py', '--keep']), mock.patch('builtins.print'):
             self.assertEqual(ratios.main(), 1)
         with open(limits, encoding='utf-8') as file:
-            self.assertEqual(file.read().split()[6:], ['.', '0.0', '125.0', '0.0', '0.0', '0.0'])
+            self.assertEqual(file.read().split()[6:], ['.', '0.3', '125.0', '0.2', '0.3', '0.2'])
 
 
 if __name__ == '__main__':
