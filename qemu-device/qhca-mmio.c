@@ -117,8 +117,8 @@ static const MemoryRegionOps qhca_db_ops = {
  * the device. The device uses a separate address space, so it does not matter
  * where the guest has put the BAR, or whether it is enabled.
  *
- * It migrates like the machine's RAM: page by page while the machine runs, and
- * once more what has been written meanwhile.
+ * It migrates like the machine's RAM: page by page while the machine runs, then
+ * the pages that were written since.
  */
 static bool qhca_init_dm(QHCAState *s, Error **errp)
 {
@@ -170,7 +170,7 @@ void qhca_dev_mmio_exit(QHCAState *s)
     if (s->props.dm_size) {
         /*
          * The memory stays until the last reader of a memory map is gone, but
-         * its name has to be free at once: a successor may be plugged in first.
+         * its name has to be free now: a successor may be plugged in first.
          */
         vmstate_unregister_ram(&s->dm, DEVICE(s));
         address_space_destroy(&s->dm_as);

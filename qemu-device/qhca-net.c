@@ -3,9 +3,9 @@
  * qhca PCIe device: the port's connection to a QEMU network backend.
  *
  * Both directions have back-pressure. Transmit: when the network cannot take a
- * frame at once it keeps it, and is offered no other until it has sent this
- * one. Receive: while the guest's Ethernet ring is empty the network is asked
- * to wait, but not for long: RoCE arrives the same way, and works without the
+ * frame now it keeps it, and is offered no other until it has sent this one.
+ * Receive: while the guest's Ethernet ring is empty the network is asked to
+ * wait, but not for long: RoCE arrives the same way, and works without the
  * guest's kernel.
  *
  * Frames from and to a tap have headers, by which the host's kernel takes TCP
@@ -251,8 +251,8 @@ bool qhca_dev_net_link_up(const QHCANet *net)
 
 /*
  * Either all of the netdev's queues have headers or none. QEMU has no way back:
- * it has them from now on, for whoever uses it. Whoever has used it before may
- * have let the kernel leave out work.
+ * the netdev has them from now on, for all its users. An earlier user may have
+ * let the kernel leave out work.
  */
 static void qhca_net_use_vnet(QHCANet *net)
 {

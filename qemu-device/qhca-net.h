@@ -14,7 +14,7 @@
 #include "engine/engine.h"
 #include "engine/wire/aggregate.h"
 
-/* What the network tells the device, which acts on it later. */
+/* Events of the network that the device acts on later. */
 typedef enum QHCANetEvent {
     QHCA_NET_HOLDS_FRAMES,          /* qhca_dev_net_flush() gets them */
     QHCA_NET_TX_READY,              /* it takes frames again after refusing */
@@ -27,7 +27,7 @@ typedef enum QHCANetEvent {
  * @can_receive: whether the device takes a frame now; if not, @again is when to
  *               ask again, or UINT64_MAX: qhca_dev_net_rx_update() follows
  * @receive: receive a frame, after @can_receive has returned true. @more:
- *           another frame follows at once, or else QHCA_NET_LEFT_OFF
+ *           another frame follows now, or else QHCA_NET_LEFT_OFF
  * @event: report an event, maybe from within the functions below
  */
 typedef struct QHCANetOps {

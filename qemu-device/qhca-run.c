@@ -95,7 +95,7 @@ void qhca_dev_kick(QHCAState *s, unsigned todo)
 /*
  * Send the messages of the interrupts that the engine has raised. The guest
  * chooses their addresses. One in the device's own BAR must not recurse, so the
- * device is busy meanwhile, and another may unplug it.
+ * device is busy during the call, and another may unplug it.
  */
 void qhca_dev_send_irqs(QHCAState *s)
 {

@@ -16,7 +16,7 @@ static bool qhca_is_realized(QHCAState *s, Error **errp)
     return true;
 }
 
-/* All counters of the contract, and that of the front end, as one struct. */
+/* All counters of the contract, and the front end's, as one struct. */
 static void qhca_get_counters(Object *obj, Visitor *v, const char *name,
                               void *opaque, Error **errp)
 {

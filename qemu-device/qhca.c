@@ -97,7 +97,7 @@ static bool qhca_init_pcie(QHCAState *s, Error **errp)
 }
 
 /*
- * Clearing MSI-X's function mask sends messages at once, and one may unplug the
+ * Clearing MSI-X's function mask sends pending messages, and one may unplug the
  * device. Then its configuration space is gone.
  */
 static void qhca_config_write(PCIDevice *pci, uint32_t addr, uint32_t val,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca.so: included before each source of the device. What QEMU would call when
- * it starts is kept until beside.c knows that the object was made for it.
+ * qhca.so: included before each source of the device. Keeps the functions that
+ * QEMU would call at its start until beside.c knows that the object was made
+ * for this QEMU.
  */
 #ifndef HW_NET_QHCA_BESIDE_H
 #define HW_NET_QHCA_BESIDE_H

@@ -6,10 +6,10 @@
  * region that it accesses by its number in the map of the address space, and a
  * new map, with other numbers, becomes current before the CPUs have forgotten
  * the old ones. When a BAR appears or vanishes, another CPU may so write to the
- * wrong region. What it loses is often an EOI or the deadline of its timer, and
- * then it gets no timer interrupt any more. A QEMU that we build has that
- * mended (patches/tlb-section.patch), and Debian's has not: there the map must
- * not change while a CPU executes the guest's code.
+ * wrong region. Such a CPU often loses an EOI or the deadline of its timer, and
+ * then gets no timer interrupt any more. A QEMU that we build has that mended
+ * (patches/tlb-section.patch), and Debian's has not: there the map must not
+ * change while a CPU executes the guest's code.
  *
  * So a new map becomes current when no CPU does: each is asked to leave its
  * translated code, which it does at the next jump, and the first that has left
@@ -73,7 +73,7 @@ static void settle_alone(CPUState *cpu, run_on_cpu_data data)
     bql_unlock();
 }
 
-/* What happens between begin and settle becomes the new map. */
+/* Changes between begin and settle become the new map. */
 static void begin(void)
 {
     memory_region_transaction_begin();

@@ -46,7 +46,7 @@ static void put32(struct text *t, uint32_t value)
     put(t, &value, sizeof(value));
 }
 
-/* Whatever has a length begins at a multiple of four bytes. */
+/* Put data with a length, and pad them to a multiple of four bytes. */
 static void put_padded(struct text *t, const void *data, size_t len)
 {
     static const uint8_t zeros[3];

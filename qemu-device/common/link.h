@@ -3,7 +3,8 @@
  * qhca front ends: the link that the PCI Express capability tells of.
  *
  * No data go over it, but libraries and health checks take the smaller of link
- * and port for what the adapter can do. The numbers are those of the registers.
+ * and port for what the adapter can do. The numbers are encoded as in the
+ * registers.
  */
 #ifndef QHCA_COMMON_LINK_H
 #define QHCA_COMMON_LINK_H

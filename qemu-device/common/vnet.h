@@ -21,8 +21,8 @@ struct qhca_vnet {
 struct qhca_vnet qhca_vnet_long(const struct qhca_long_frame *how);
 /*
  * Return the frame behind a header, or NULL if there is none, or it is wrong.
- * The kernel is not asked to leave out checksums, but may be by whoever else
- * has the tap: one that is missing is added. A short frame is padded.
+ * This process does not ask the kernel to leave out checksums, but another user
+ * of the tap may have: a missing one is added. A short frame is padded.
  * @len: of both; what the frame has then
  * @room: for VHCA_MAX_FRAME bytes of a frame that is not complete
  */

@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 BESIDE = os.path.join(HERE, "..", "..", "scripts", "build", "beside.sh")
 
-# What a server does as the device in QEMU does, and what only a server has.
+# Tests that a server can run as well, or alone.
 SERVED = (
     "pci.link",
     "regs.read_only", "regs.bases", "regs.bad_", "regs.stride", "regs.doorbell_in_reset",
@@ -97,7 +97,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture
 def program(request):
-    """What is under test: a QEMU, or a server."""
+    """The program under test: a QEMU, or a server."""
     return request.config.getoption("server") or qemu_of(request.config)
 
 

@@ -4,7 +4,7 @@
 contract.REG_STATUS is QHCA_REG_STATUS, and so on for every #define with a
 numeric value and every enumerator. Structures are not parsed: the tests write
 them out byte by byte, as a second opinion on the layout. contract.read() is a
-header in which the rows of its .def files are expanded; scripts/docs/layout.py uses it, too.
+header in which the rows of its .def files are expanded; scripts/docs/layout.py also uses it.
 """
 
 import os

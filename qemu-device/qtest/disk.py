@@ -57,5 +57,5 @@ class Disk:
         self.set(2, NOTIFY, 0)
 
     def done(self):
-        """Number of reads that have ended. Unplugging the disk ends them, too."""
+        """Number of reads that have ended. Unplugging the disk also ends them."""
         return struct.unpack("<H", self.m.read(self.used + 2, 2))[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What most tests start from."""
+"""Machines and queues that most tests start with."""
 
 import contextlib
 import os

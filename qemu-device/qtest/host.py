@@ -73,7 +73,7 @@ def nobody_may_open(path):
 
 
 def give_up_rights():
-    """Programs that are started from now on have no capabilities, as those of a user."""
+    """Programs that are started from now on have no capabilities, like a user's."""
     right = 0
     while not LIBC.prctl(DROP_RIGHT, right, 0, 0, 0):
         right += 1
@@ -142,7 +142,7 @@ class Tap:
     """An interface whose other end a program can have: like "ip tuntap add mode tap user"."""
 
     def __init__(self, name, flags=0):
-        """@flags: those of its own"""
+        """@flags: of this tap"""
         self.name, self.own = name, IFF_TAP | IFF_NO_PI | flags
         with self.used() as fd:
             fcntl.ioctl(fd, TUNSETPERSIST, 1)
@@ -178,7 +178,7 @@ class Tap:
 
     def restart(self):
         """Once a program has the other end, let the kernel send: it sees that there is a carrier
-        a little later, and until then drops everything. A start looks at once."""
+        a little later, and until then drops everything. A start looks immediately."""
         self.up(False)
         self.up()
 
@@ -203,7 +203,7 @@ class Tap:
                 self.name.encode()))
 
     def remove(self):
-        """Take it away from the program that has it, too."""
+        """Remove it, also from the program that has it."""
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as sock:
             sock.send(struct.pack("IHHII BxHiII", 32, RTM_DELLINK, 5, 1, 0, 0, 0, self.index,
                                   0, 0))

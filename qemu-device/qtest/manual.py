@@ -12,7 +12,7 @@ import time
 SLOT = 4
 BARS = 0xe0000000   # where they are mapped, 16 MiB apart
 RAM = 1 << 20       # from which memory for the device is taken
-# Fields that are named otherwise than their bits, which are those of Linux.
+# Fields that are named otherwise than their bits, which have Linux's names.
 NAMES = {"access": "ACCESS_FLAGS", "max_rd_atomic": "MAX_QP_RD_ATOMIC"}
 
 

@@ -58,7 +58,7 @@ class Server:
             raise StartFailure(self.text())
 
     def kill(self):
-        """End it as nobody can prepare for."""
+        """End it without a warning."""
         self.process.kill()
         self.process.wait(PATIENCE)
         self.watchdog.cancel()
@@ -81,7 +81,7 @@ class Server:
         return os.path.join(self.top.name, name)
 
     def text(self):
-        """What it has printed so far."""
+        """Return its output so far."""
         with open(self.path("log"), encoding="utf-8") as file:
             return file.read()
 
@@ -163,7 +163,7 @@ class ServedMachine:
         return self.server.text()
 
     def get_log(self):
-        """What the server has printed, after its end."""
+        """Return the server's output, after its end."""
         return self.server.last
 
 

@@ -29,8 +29,8 @@ def settled(pid):
 def give_back(pid, life, lives=LIVES, most=0):
     """Each life of a device takes no memory for ever, or @most bytes.
 
-    What cannot be returned because of what is in use beside it comes in steps, with none
-    between them. What leaks is more in each window.
+    Memory that cannot be returned because of its neighbours grows in steps, with none between them.
+    A leak grows in each window.
     """
     sizes = []
     for _ in range(WINDOWS):

@@ -198,7 +198,7 @@ def test_receive_from_queue(qemu):
 
 
 def check_turns(qemu, size, most):
-    """Check that at most @most frames of @size bytes, for others, are handled at once."""
+    """Check that at most @most frames of @size bytes, for others, are handled in one turn."""
     many = most + 100
     with no_buffers(qemu, ("-trace", "qhca_net_rx", "-trace", "qhca_bh")) as (hca, *_, send):
         for i in range(many):

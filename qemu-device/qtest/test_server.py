@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What only a server has: sockets, shared memory, several machines, hostile peers."""
+"""A server's own: sockets, shared memory, several machines, hostile peers."""
 
 import contextlib
 import mmap
@@ -227,7 +227,7 @@ def test_without_time(program):
             qps, (src, dst) = pair(start(machines(server)), timeout=0)     # wait for ever
 
             def both_ways_used():
-                """A full send queue at once: a slow host gives time back between WQEs."""
+                """A full send queue in one step: a slow host gives time back between WQEs."""
                 for opcode in 8 * (c.WR_RDMA_WRITE, c.WR_RDMA_READ):
                     qps[0].put(opcode, src, PAGE, rdma(dst))
                 qps[0].ring()
@@ -275,7 +275,7 @@ def test_late_frame(program):
 
 
 def towards(hca, mac):
-    """Send a WRITE to a QP that nobody has, behind @mac."""
+    """Send a WRITE to a QP that does not exist, behind @mac."""
     qp = Qp(Port(hca, hca.mac))
     qp.connect(types.SimpleNamespace(qpn=77, port=types.SimpleNamespace(
         gid=bytes(10) + b"\xff\xff" + bytes([10, 0, 0, 99]), mac=mac)))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A machine whose QEMU lies: it speaks vfio-user at random, repeatable by seed, between a driver's
-honest work and in the middle of it. Two other machines work on meanwhile.
+honest work and in the middle of it, while two other machines work on.
 
 QHCA_FUZZ_SEEDS=FIRST-LAST runs other seeds than the few of a normal run.
 """
@@ -45,7 +45,7 @@ HONEST = b'{"capabilities":{"max_msg_fds":8}}\0'
 
 
 class Liar(Client):
-    """A connection where answers that nobody waited for may come first."""
+    """A connection where unexpected answers may come first."""
 
     def ask(self, command, data=b"", fds=()):
         self.send(command, data, fds)
@@ -136,10 +136,10 @@ class Attack:
         self.target.connect(self.qp)
         self.qp.connect(self.target)
 
-    # What it does next
+    # Its next actions
 
     def body(self, command):
-        """What a message of this kind may say."""
+        """Return a random body for a message of this kind."""
         rng, word = self.rng, self.word
         argsz = rng.choice((0, 8, 16, 20, 24, 32, 64, 0xffffffff))
         region = rng.choice((c.BAR_REGS, c.BAR_MSIX, c.BAR_DB, c.BAR_DM, CONFIG, 9, 100))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the QEMU of a machine can try against a server and the other machines there."""
+"""Attacks of a machine's QEMU against a server and the other machines there."""
 
 import contextlib
 import mmap
@@ -199,7 +199,7 @@ def ring(qp):
 
 def post_many(server, qps, src, dst, step):
     """Write a byte to places that are @step apart, with a doorbell message for each QP, all of
-    which are there at once."""
+    which arrive together."""
     where = 0
     os.kill(server.process.pid, signal.SIGSTOP)
     for qp in qps:
@@ -266,7 +266,7 @@ def test_many_closes(program):
         events = [os.eventfd(0) for _ in range(8)]
         ask = struct.pack("<IIIII", 20, 0x24, MSIX, 0, len(events))
         for _ in range(10):
-            os.kill(server.process.pid, signal.SIGSTOP)       # all at once
+            os.kill(server.process.pid, signal.SIGSTOP)       # all together
             for _ in range(60):
                 client.send(SET_IRQS, ask, events)
             os.kill(server.process.pid, signal.SIGCONT)

@@ -255,7 +255,7 @@ def test_terminated(program):
 
 
 def told(program, address):
-    """What a server says to who has started it, when its sockets are there."""
+    """Return the server's message to its starter, when its sockets are there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind(address)
         sock.settimeout(PATIENCE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Head of line: what is slow or stands still holds up nobody else."""
+"""Head of line: a slow or stopped peer holds up no other."""
 
 import contextlib
 import os
@@ -45,7 +45,7 @@ def without_cpu(*pids):
 
 
 class Line:
-    """A connection between two machines that have other things to do, too."""
+    """A connection between two machines that also have other things to do."""
 
     def __init__(self, ports):
         self.qps = connected(*ports)
@@ -419,7 +419,7 @@ def test_kept_address(program):
         steal()
         line.works()
         equal(server.get("port")["sent"], 0)
-        for spoofchk in False, True:    # what was taken meanwhile is given back
+        for spoofchk in False, True:    # the stolen address is given back
             steal()
             server.qmp("qom-set", path="hca1", property="spoofchk", value=spoofchk)
         line.works()

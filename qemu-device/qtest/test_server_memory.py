@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Memory that a machine gives back holds up nobody else, however much it is."""
+"""Memory that a machine gives back holds up no other, however much it is."""
 
 import mmap
 import os
@@ -32,7 +32,7 @@ def used_memory(hca, fd, size, num):
 
 
 def unmapping(size, num):
-    """What it costs to unmap so much memory on this machine, in ns of CPU time."""
+    """Return the cost of unmapping so much memory on this machine, in ns of CPU time."""
     fd = os.memfd_create("cost")
     os.ftruncate(fd, size)
     areas = [mmap.mmap(fd, size, mmap.MAP_SHARED | mmap.MAP_POPULATE) for _ in range(num)]
@@ -80,7 +80,7 @@ def test_device_memory_of_one_that_goes(program):
 
 
 def freeing(size):
-    """What it costs to free so much memory on this machine, in ns of CPU time."""
+    """Return the cost of freeing so much memory on this machine, in ns of CPU time."""
     fd = os.memfd_create("cost")
     os.ftruncate(fd, size)
     touch(fd, size)
@@ -128,7 +128,7 @@ def cost_of(server, action):
 
 
 def come_and_go(client, fd):
-    """Share small pieces of memory, and take each back at once."""
+    """Share small pieces of memory, and take each back immediately."""
     for _ in range(10):
         for _ in range(8):
             client.send(DMA_MAP, struct.pack("<IIQQQ", 32, 3, 0, 2 * FAR, PAGE), [fd])

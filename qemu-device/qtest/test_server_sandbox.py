@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a server that runs may not do any more; in a build without a sanitizer."""
+"""Rights that a running server has given up; in a build without a sanitizer."""
 
 import os
 import subprocess

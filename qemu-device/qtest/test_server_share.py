@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a machine makes the host provide keeps the others waiting only for its turn."""
+"""The others wait only for one turn while the host provides memory for a machine."""
 
 import contract as c
 from fixture import equal

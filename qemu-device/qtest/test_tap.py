@@ -39,7 +39,7 @@ def words(program, name, options=""):
 
 @contextlib.contextmanager
 def tapped(program, tap, options="", args=()):
-    """A running device at a tap, of a program with no rights but those of its user."""
+    """A running device at a tap, of a program with no more rights than its user."""
     give_up_rights()
     props, net = words(program, tap.name, options)
     with running(program, props, (*net, *args)) as hca:

@@ -74,7 +74,7 @@ class Sender:
 
 
 class Far:
-    """What arrives at another tap, whose kernel has to cut what is too long for it."""
+    """Receives at another tap, whose kernel has to cut frames that are too long for it."""
 
     def __init__(self, fd):
         self.fd = fd
@@ -139,7 +139,7 @@ def bridged(program, mtu, options="", args=()):
 
 
 def headers(mtu):
-    """What segments can be like: headers in front of IP, and an MSS."""
+    """Return kinds of segments: headers in front of IP, and an MSS."""
     return [(PEER + MAC_BYTES + tag + kind, mtu - room - HEADER)
             for kind, room in ((IPV4, 20), (IPV6, 40)) for tag in (b"", TAG)]
 

@@ -35,9 +35,9 @@ bool at_path(int fd, const char *path,
 }
 
 /*
- * Whether it is a socket that no process has. The kernel looks for the process
- * before it looks at the type, so one of a type that nobody here uses tells,
- * and a server that is there does not notice.
+ * Return whether it is a socket that no process has. The kernel looks for the
+ * process before it looks at the type, so connecting with a type that no server
+ * uses tells, and a server that is there does not notice.
  */
 static bool is_left(const char *path)
 {

@@ -36,11 +36,11 @@
 /*
  * Memory that waits to be unmapped: one for each mapping, and for each 4 GiB,
  * for there may be as much as there is address space. With more the machine
- * waits, too.
+ * also waits.
  */
 #define MOST_UNMAPPING  64
 #define UNMAP_SHIFT     32
-/* Bytes to unmap at once, while nobody else can map any. */
+/* Bytes to unmap in one step, while no other thread can map any. */
 #define UNMAP_STEP      (32u << 20)
 /* Messages for one machine before the others have a turn. */
 #define MESSAGES        64
@@ -277,7 +277,7 @@ static bool is_ready(struct hca *hca, uint64_t now)
     }
     len = recv(fd, &head, sizeof(head), MSG_PEEK | MSG_DONTWAIT);
     if (len == 0) {
-        /* The keeper has it, too; the machine is to see that this is all. */
+        /* The keeper also has it; the machine is to see that this is all. */
         shutdown(fd, SHUT_RDWR);
     }
     if (len <= 0 || hca->bad) {

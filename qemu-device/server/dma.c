@@ -2,9 +2,9 @@
 /*
  * qhca server: the engine's access to the machine's memory.
  *
- * What the machine has not handed over as a mapping, other devices' registers
- * above all, cannot be reached: as in QEMU, an address that the guest chooses
- * never makes the HCA operate another device.
+ * It cannot reach addresses that the machine has not handed over as a mapping,
+ * above all other devices' registers: as in QEMU, an address that the guest
+ * chooses never makes the HCA operate another device.
  */
 #include <string.h>
 

@@ -51,9 +51,9 @@ struct hca_messages {
  * @capture: of the frames that the port sends to itself
  * @rung: when doorbells were last found in memory
  * @awake: the guest relies on that the server looks for them
- * @messages: those of hca_log(), and those of hca_note()
+ * @messages: allowances of hca_log() and of hca_note()
  * @dm: memory of the device that the machine can map, or NULL
- * @dm_used: a machine that is gone had it
+ * @dm_used: a former machine may still map the device memory
  */
 struct hca {
     struct qhca_host host;
@@ -132,8 +132,8 @@ void hca_poll(const struct hca *hca, struct pollfd *fd);
 /* There is input: a connection, or messages of the machine. */
 void hca_input(struct hca *hca);
 /*
- * Close a file descriptor of the machine's, later: that can wait for whoever is
- * behind it.
+ * Close a file descriptor of the machine's, later: close() can wait for its
+ * other end.
  */
 void hca_close_fd(vfu_ctx_t *vfu, int fd);
 /* Unmap the machine's memory, later: much of it takes seconds. */

@@ -62,8 +62,8 @@ static gpointer finish(gpointer opaque)
 }
 
 /*
- * What is left in a connection can be file descriptors that a machine has sent
- * and whose close() waits; that is for nobody else to wait for.
+ * A connection can still hold file descriptors that a machine has sent and
+ * whose close() waits, so each ends in a thread of its own.
  */
 static void finish_all(const struct pollfd *fds, unsigned num)
 {

@@ -3,10 +3,10 @@
  * qhca server: a process that sees to the connections when the server is gone.
  *
  * If a server is killed, or crashes, the kernel closes its connections, and
- * what the server has not read makes an error of that at the other end. QEMU
- * 11.1 fails an assertion then, and the machine would go with its adapter. The
- * keeper has the connections, too, so they are not closed before it has read
- * what there is.
+ * unread data turns the end of a connection into an error at the other end.
+ * QEMU 11.1 fails an assertion then, and the machine would go with its adapter.
+ * The keeper also has the connections, so they are not closed before it has
+ * read what there is.
  */
 #ifndef QHCA_SERVER_KEEPER_H
 #define QHCA_SERVER_KEEPER_H

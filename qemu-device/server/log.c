@@ -3,9 +3,9 @@
  * qhca server: messages.
  *
  * A machine can cause as many as it likes, by what its guest does as well as by
- * coming and going, and a disk is not to be full of them: some come at once,
- * then one a second, and what is left out is counted. Each HCA has two
- * allowances, so that what guests do wrong hides nothing else.
+ * coming and going, and must not fill a disk with them: it may write some in a
+ * burst, then one a second, and the others are counted. Each HCA has two
+ * allowances, so that messages about mistakes of guests hide no others.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 bool hca_verbose;
 
 /*
- * The thread that accepts a connection has messages, too. ThreadSanitizer does
+ * The thread that accepts a connection also has messages. ThreadSanitizer does
  * not know glib's locks.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -26,7 +26,7 @@
 
 /* How long to look for more doorbells in memory after the last one. */
 #define POLL_NS     50000
-/* How long to leave the CPU to whoever needed it for so long. */
+/* How long to leave the CPU to a process that needed it for so long. */
 #define SHY_NS      100000000
 #define NEEDED_NS   1000000
 /* How long it may take until a store of a guest is visible. */
@@ -70,8 +70,9 @@ static int open_signals(void)
 }
 
 /*
- * Each machine needs many: its memory, interrupts, connection. What a machine
- * sends beyond the limit the kernel closes, and the server waits for that.
+ * Each machine needs many: its memory, interrupts, connection. The kernel
+ * closes those that a machine sends beyond the limit, and the server waits for
+ * that.
  */
 static void allow_fds(unsigned machines)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca server: tell whoever has started it that it is ready; sd_notify(3).
+ * qhca server: tell its starter that it is ready; sd_notify(3).
  *
  * The connection is made before the server is ready, when it may still make
- * some. That nobody hears of it is no reason not to serve.
+ * some. The server also works if the message does not arrive.
  */
 #include <stddef.h>
 #include <stdio.h>

@@ -234,7 +234,7 @@ static bool add_trace(const char *pattern)
     return true;
 }
 
-/* What there can be only one of. */
+/* Set an option that may be given only once. */
 static bool set_once(const char **where, const char *name, const char *value)
 {
     if (*where || !*value) {
@@ -246,7 +246,7 @@ static bool set_once(const char **where, const char *name, const char *value)
     return true;
 }
 
-/* Nobody could tell two adapters with one name apart, nor the switch them. */
+/* Users tell adapters apart by name, the switch by address. */
 static bool are_distinct(const struct options *o)
 {
     for (unsigned i = 1; i < o->num; i++) {

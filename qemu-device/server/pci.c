@@ -23,7 +23,7 @@
 #define MSIX_BAR_SIZE   4096
 #define MSIX_PBA        2048
 
-/* More bytes at once could make the answer wait for the machine. */
+/* A longer answer could have to wait for the machine. */
 #define LONGEST_ACCESS  65536
 
 #define BAR_64          (PCI_BASE_ADDRESS_MEM_TYPE_64 | \

@@ -40,7 +40,7 @@ static bool is_multicast(const uint8_t mac[6])
 }
 
 /*
- * Return the entry that @mac has, or would have. Those of the adapters have
+ * Return the entry that @mac has, or would have. Addresses of the adapters have
  * entries of their own: no machine can make the switch forget one.
  */
 static struct net_entry *net_slot(struct net *net, const uint8_t mac[6])
@@ -242,8 +242,8 @@ bool net_send(struct hca *from, const uint8_t *frame, size_t len)
 }
 
 /*
- * Only a frame that goes nowhere but to the uplink need not be cut. What is
- * wrong with one, or has to wait, shows when its pieces come.
+ * Only a frame that goes nowhere but to the uplink need not be cut. A faulty
+ * frame, or one that has to wait, shows when its pieces come.
  */
 bool net_send_long(struct hca *from, const uint8_t *frame, size_t len,
                    const struct qhca_long_frame *how)

@@ -58,9 +58,9 @@ struct net *net_new(void);
 void net_free(struct net *net);
 /* Plug in an HCA; returns false if there are too many. */
 bool net_plug(struct net *net, struct hca *hca);
-/* Whether a port keeps to its adapter's address, and nobody else gets it. */
+/* Set whether a port keeps to its adapter's address, and no other gets it. */
 void net_check(struct hca *hca, bool spoofchk);
-/* What an engine sends. Returns false if it has to wait for TX_READY. */
+/* Send a frame. Returns false if the engine has to wait for TX_READY. */
 bool net_send(struct hca *from, const uint8_t *frame, size_t len);
 /* The same for a long frame; false: it has to be cut. */
 bool net_send_long(struct hca *from, const uint8_t *frame, size_t len,
@@ -69,7 +69,7 @@ bool net_send_long(struct hca *from, const uint8_t *frame, size_t len,
 uint64_t net_deliver(struct hca *hca, uint64_t now);
 /* Drop what waits for @hca, a struct hca. */
 void net_forget(void *hca);
-/* The engine to which frames from @smac to @dmac would go at once, or NULL. */
+/* The engine to which frames from @smac to @dmac would reach directly, or NULL. */
 struct qhca_engine *net_neighbour(struct hca *from, const uint8_t smac[6],
                                   const uint8_t dmac[6]);
 

@@ -50,7 +50,7 @@ static struct json_object *get_inject_fatal(struct hca *hca)
     return json_object_new_boolean(false);
 }
 
-/* What is the same for an adapter's port and for the uplink. */
+/* Counters that an adapter's port and the uplink have. */
 static struct json_object *traffic(bool connected, uint64_t sent,
                                    uint64_t received, uint64_t dropped)
 {

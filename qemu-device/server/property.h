@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* qhca server: properties of an HCA that runs, those of ../qhca-stats.c. */
+/* qhca server: properties of an HCA that runs, as in ../qhca-stats.c. */
 #ifndef QHCA_SERVER_PROPERTY_H
 #define QHCA_SERVER_PROPERTY_H
 

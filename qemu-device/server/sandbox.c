@@ -2,10 +2,10 @@
 /*
  * qhca server: give up what it does not need once all is open.
  *
- * A call that nobody has thought of fails, as calls can, and that is the end of
- * one operation of one machine. Were it the end of the process, a machine that
- * finds such a call would have the devices of all others. Only a process that
- * starts a program is not the server any more, whatever else it is.
+ * An overlooked call fails, as calls can, and ends one operation of one
+ * machine. If it ended the process, a machine that finds such a call could end
+ * the devices of all others. Only a process that starts a program is not the
+ * server any more, whatever else it is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +68,7 @@ static const struct rule rules[] = {
     ALLOW(accept), ALLOW(accept4), ALLOW(recvfrom), ALLOW(recvmsg),
     ALLOW(sendmsg), ALLOW(shutdown), ALLOW(fstat), ALLOW(close),
     ONLY(setsockopt, 2, SO_SNDTIMEO), ONLY(setsockopt, 2, SO_OOBINLINE),
-    /* Without an address: that of a datagram could be any socket's. */
+    /* Without an address: a datagram could go to any socket. */
     BITS(sendto, 4, UINT64_MAX, 0),
     ONLY(ioctl, 1, FIONREAD), ONLY(ioctl, 1, SIOCOUTQ),
     ONLY(fcntl, 1, F_GETFL), ONLY(fcntl, 1, F_SETFL),

@@ -2,8 +2,8 @@
 /*
  * qhca server: give up what it does not need once all is open.
  *
- * Whoever takes the process over by way of a machine is to find nothing there
- * but the memory of the machines, their connections and the uplink.
+ * A machine that takes over the process must find nothing there but the memory
+ * of the machines, their connections and the uplink.
  */
 #ifndef QHCA_SERVER_SANDBOX_H
 #define QHCA_SERVER_SANDBOX_H

@@ -27,7 +27,7 @@
 
 #include "sandbox.h"
 
-/* What a process had before: a file, sockets of each kind, a page. */
+/* Objects of the process from before: a file, sockets of each kind, a page. */
 static int file, dgram, listener;
 static void *page;
 static struct sockaddr_un addr = { .sun_family = AF_UNIX };

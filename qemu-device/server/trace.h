@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca server: trace events. They are those of the device in QEMU, and their
- * table is QEMU's, ../trace-events, from which the build makes events.def.
+ * qhca server: trace events, the same as for the device in QEMU. The build
+ * makes events.def from QEMU's table, ../trace-events.
  */
 #ifndef QHCA_SERVER_TRACE_H
 #define QHCA_SERVER_TRACE_H

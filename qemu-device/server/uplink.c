@@ -57,8 +57,8 @@ static bool open_dgram(struct uplink *up, char **words)
 
 /*
  * tap:NAME is an interface that exists and is the user's to open: the kernel
- * would make one for root. What its last user has let the kernel leave out,
- * checksums and the cutting of long frames, it has to do again.
+ * would make one for root. The kernel has to make checksums and cut long frames
+ * again, even if the last user has let it leave these out.
  */
 static bool open_tap(struct uplink *up, char **words)
 {
@@ -90,7 +90,7 @@ static const struct {
     { "tap", TUN ": ", open_tap, false },
 };
 
-/* Nobody has to send file descriptors; an old kernel cannot refuse them. */
+/* No peer needs to send file descriptors; an old kernel cannot refuse them. */
 static void refuse_fds(int fd)
 {
     int off = 0;
@@ -134,8 +134,8 @@ static gpointer close_one(gpointer fd)
 }
 
 /*
- * What nobody has read can be file descriptors, whose close() waits. Without a
- * thread for that the connection stays, which has been shut down.
+ * Unread data can be file descriptors, whose close() waits. Without a thread
+ * for that the connection, which has been shut down, stays open.
  */
 void uplink_close(struct uplink *up)
 {
@@ -260,7 +260,9 @@ void uplink_send(struct uplink *up, const uint8_t *frame, size_t len)
     }
 }
 
-/* What the tap does not take, for whatever reason, its pieces show again. */
+/*
+ * If the tap refuses the frame, for whatever reason, its pieces will show that.
+ */
 bool uplink_send_long(struct uplink *up, const uint8_t *frame, size_t len,
                       const struct qhca_long_frame *how)
 {
