@@ -7,7 +7,8 @@
   ratios.py PATH...   print each place in these files and directories
 
 A ratio counts occurrences in 1,000 words of comments, docstrings and documents, rounded up to
-tenths. Ratios up to FLOOR are fine: these phrases shall be rare, but are not forbidden. A file belongs to the longest directory of ratios.txt that it lies in.
+tenths. Ratios up to FLOOR are fine: these phrases shall be rare, but are not forbidden. A file
+belongs to the longest directory of ratios.txt that it lies in.
 """
 
 import io
@@ -113,15 +114,16 @@ def main():
     if sys.argv[1:] and sys.argv[1] != '--keep':
         return places(sys.argv[1:])
     with open(os.path.join(TOP, LIMITS), encoding='utf-8') as file:
-        head, *rows = file.read().splitlines()
-    limits = {room: [float(limit) for limit in limit] for room, *limit in map(str.split, rows)}
+        head, rows = file.read().split('\n\n')
+    limits = {room: list(map(float, limit))
+              for room, *limit in map(str.split, rows.splitlines())}
     worse, better, low = judge(limits, count(files(), limits))
     for text in worse + better:
         print(text)
     if sys.argv[1:]:
         rows = [f'{room:24}' + ''.join(f'{most:9}' for most in low[room]) for room in low]
         with open(os.path.join(TOP, LIMITS), 'w', encoding='utf-8') as file:
-            file.write('\n'.join([head, *rows, '']))
+            file.write('\n'.join([head, '', *rows, '']))
     elif better:
         print('ratios.py --keep keeps what got better')
     return 1 if worse else 0
