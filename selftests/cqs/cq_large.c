@@ -32,7 +32,7 @@ static void post_many(struct end *e, uint64_t id, uint32_t n)
 
 /*
  * Makes @n completions on @cq, with wr_ids from 0, of QPs that stay. The device writes them when it
- * has time, and those of different QPs in any order.
+ * has time, and for different QPs in any order.
  */
 static void flush_many(struct dev *d, struct ibv_cq *cq, uint32_t n)
 {

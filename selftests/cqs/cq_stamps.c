@@ -12,7 +12,7 @@
 
 #define MS	1000000ull		/* ns */
 
-/* Wall-clock time of completions is that of the PTP clock, or else of the system. */
+/* Wall-clock time of completions is the PTP clock's, or else the system's. */
 static uint64_t wall_ns(struct dev *d)
 {
 	struct timespec ts;
@@ -112,7 +112,7 @@ ssize_t write(int fd, const void *buf, size_t len)
 	return syscall(SYS_write, fd, buf, len);
 }
 
-/* What is mapped for reading only is the page of the PTP clock. */
+/* The page of the PTP clock is the only one that is mapped just for reading. */
 static bool no_clock;
 
 void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)

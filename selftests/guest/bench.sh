@@ -7,10 +7,10 @@
 #
 #	qhca|rxe|tcp|loop|ram PROGRAM [ARGUMENT…]
 #
-# and prints for each "@begin", the client's output and "@end STATUS STEAL", where STEAL
-# is what /proc/stat says was stolen meanwhile, in ticks. With BENCH_PAIR two machines run
-# this: a has the servers, b the clients and the output. What to run in which order, and
-# what the output means, is the launcher's business.
+# and prints for each "@begin", the client's output and "@end STATUS STEAL", where STEAL is the time
+# that /proc/stat counts as stolen during the run, in ticks. With BENCH_PAIR two machines run this:
+# a has the servers, b the clients and the output. What to run in which order, and what the output
+# means, is the launcher's business.
 
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
@@ -19,7 +19,7 @@ LOGS=/run/qhca/logs
 
 LIMIT=120 PORT=18900
 
-# use DEVICE: its name, GID, own address and that of the servers.
+# use DEVICE: its name, GID, own address and the servers'.
 use()
 {
 	case $1 in

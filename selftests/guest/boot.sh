@@ -28,7 +28,7 @@ port()
 	echo "qhca: no port $1" >/dev/console
 }
 
-# What is written to a disk that is kept is on it.
+# Writes to a disk that is kept have reached it.
 settle()
 {
 	[ "$QHCA_KEEP" = 1 ] || return

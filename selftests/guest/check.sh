@@ -7,9 +7,8 @@
 # The guest's sections of `make check`, on the device QHCA_DEV; without arguments
 # all of them but claims, whose table is for the image's kernel, life, snapshot and churn, which
 # take minutes, lies and hostile, which need vm --hostile, and rails, which needs vm --hcas and
-# --faults rails.faults. What follows kselftest or pyverbs are names of its programs. Ends with
-# one line: N passed, N failed, N skipped. Exit status 0 if something passed and nothing
-# failed.
+# --faults rails.faults. Words behind kselftest or pyverbs are names of its programs. Ends with one
+# line: N passed, N failed, N skipped. Exit status 0 if something passed and nothing failed.
 
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
@@ -106,12 +105,12 @@ kverbs_load()
 	wait $reader || rc=$?
 	tap kverbs "$log" $rc
 	rdma dev set "$QHCA_DEV" adaptive-moderation off
-	# C-034: a single message gets its event at once, many share one.
+	# C-034: a single message gets its event without delay, many share one.
 	expect "kverbs/load: events wait for $(sort -nu "$seen" | xargs) CQEs" \
 		[ "$(sort -nu "$seen" | wc -l)" -gt 2 ]
 }
 
-# What the device has received, from a gateway that answers pings.
+# Frames that the device receives, from a gateway that answers pings.
 kverbs_received()
 {
 	local log=$LOGS/kverbs-received.log rc=0 reader
@@ -155,7 +154,7 @@ kverbs_breaks()
 	kverbs_back
 }
 
-# kverbs_ruled FILE RULE: so does that of FILE, on a device that misbehaves.
+# kverbs_ruled FILE RULE: the test of FILE also passes on a device that misbehaves.
 kverbs_ruled()
 {
 	host_listens || { result skip "kverbs/$1" "the host takes no orders"; return; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What the kernel's tools say of the device: each statement is in the file claims, with its value
-and with what proves it.
+"""The kernel's tools tell the truth about the device: each statement is in the file claims, with
+its value and its proof.
 
   claims.py RDMA_DEVICE INTERFACE PCI_ADDRESS   TAP, a test for each source: values that are not as
                                   in the file, statements that it has no row for, rows that nothing
@@ -23,7 +23,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 TABLE = os.path.join(HERE, 'claims')
 SELFTESTS = os.path.join(HERE, '../selftests')
-# What each source is asked with.
+# The command for each source.
 TOOLS = {
     'rdma-dev': 'rdma -j -d dev show {dev}',
     'rdma-link': 'rdma -j -d link show {dev}/1',
@@ -100,7 +100,7 @@ def run(command):
     return done.stdout, done.returncode, done.stderr
 
 
-# What tools say that have not asked the kernel.
+# Messages of tools that have not asked the kernel.
 NOT_ASKED = re.compile(r'command line|[Uu]sage|No such file|unknown|Unknown|timed out')
 
 
@@ -172,7 +172,7 @@ def files(top):
 
 
 def said(source, names):
-    """What the source says, each of it once."""
+    """Return the statements of the source, each once."""
     if source in TREES:
         pairs = files(TREES[source].format(**names))
     else:
@@ -184,7 +184,7 @@ def said(source, names):
 
 @functools.cache
 def functions(program):
-    """Those of the tests in a kselftest."""
+    """Return the functions of the tests in a kselftest."""
     listed = run(f'{SELFTESTS}/{program} -l')[0]
     return {line.partition(':')[0] for line in listed.splitlines()}
 
@@ -201,7 +201,7 @@ def titles():
 
 
 def use(word, commands, names):
-    """What is wrong if all of the commands work, or if the last one is refused, or nothing."""
+    """Return what is wrong if not all commands work, or if the last one is not refused."""
     commands = commands.format(**names).split(' ; ')
     for number, command in enumerate(commands, 1):
         out, status, err = run(command)
@@ -215,7 +215,7 @@ def use(word, commands, names):
 
 
 def not_proven(proof, names):
-    """What is wrong with a proof, or nothing; names has key and value of the statement."""
+    """Return what is wrong with a proof, or ''; names has key and value of the statement."""
     for part in proof.split(' & '):
         word, _, rest = part.partition(' ')
         problem = ''
@@ -283,7 +283,7 @@ def first_line(path):
 
 
 def identity(dev, net, pci):
-    """What statements have in common, by the names that rows have for it."""
+    """Return values that statements share, by the names that rows have for them."""
     mac = first_line(f'/sys/class/net/{net}/address')
     octets = mac.split(':')
     octets[0] = f'{int(octets[0], 16) ^ 2:02x}'

@@ -23,8 +23,8 @@ export FULL=${FULL:-}
 . $DIR/peers.sh
 . $DIR/cm.sh
 
-# unload MODULE…: each with the modules that nobody else needs. Consumers clean up in
-# work queues, so a module may be in use for another moment.
+# unload MODULE…: each with the modules that no other needs. Consumers clean up in work queues, so a
+# module may be in use for another moment.
 unload()
 {
 	local module

@@ -26,8 +26,8 @@ device_find()
 
 device_reset() { echo 1 >"/sys/bus/pci/devices/$QHCA_FUNCTION/reset"; }
 
-# device_recovers true|false: whether the driver restarts a device that has failed. It does so at
-# once, but most tests look at what has failed.
+# device_recovers true|false: whether the driver restarts a device that has failed. It does so
+# without delay, but most tests look at the failed device.
 device_recovers()
 {
 	devlink health set "pci/$(lspci -D -n -d 1af4:10f0 | cut -d ' ' -f 1)" reporter hca \

@@ -21,8 +21,8 @@ no_delays() { [ -z "$(delays | tr -d '0 ')" ]; }
 
 adaptive_is() { ethtool -c "$QHCA_IF" | grep -xE "Adaptive RX: $1 +TX: $2"; }
 
-# They follow the load, each by itself, and nothing is lost. What was set before counts again
-# when the driver does not decide any more.
+# They follow the load, each by itself, and nothing is lost. Earlier settings count again when the
+# driver does not decide any more.
 adaptive()
 {
 	local seen

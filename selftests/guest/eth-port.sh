@@ -5,8 +5,8 @@
 
 # ---- the state of the port
 
-# port_says up|down|off: off: the administrator has switched it off, so nobody says whether there is
-# a carrier.
+# port_says up|down|off: off: the administrator has switched it off, so the state of the carrier is
+# unknown.
 port_says()
 {
 	local net=/sys/class/net/$QHCA_IF oper=$1 carrier=1 link=yes speed=100000Mb/s rdma=ACTIVE
@@ -68,7 +68,7 @@ port_states()
 
 # ---- frames that are lost
 
-# netlink_drops: those of all receive queues, and those among them for want of buffers.
+# netlink_drops: drops of all receive queues, and how many of these for want of buffers.
 netlink_drops() { python3 /opt/qhca/guest/queues.py "$QHCA_IF" drops; }
 
 # The number of the column in /proc/net/dev: 4 is "drop", which has two counters in one.
@@ -89,7 +89,7 @@ drops_are()
 	older 6.12 || same "netlink" "$(netlink_drops)" "$(($1 + $(counter rx_errors))) $1"
 }
 
-# More answers at once than a small ring has room for, while no interrupt asks for new buffers.
+# A burst of more answers than a small ring has room for, while no interrupt asks for new buffers.
 overrun()
 {
 	local before missed tries rc=1

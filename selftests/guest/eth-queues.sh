@@ -31,7 +31,7 @@ change_channels()
 	same "carrier changes" "$(cat "/sys/class/net/$QHCA_IF/carrier_changes")" "$before"
 }
 
-# While the interface is down the number is kept, too.
+# The number is also kept while the interface is down.
 channels_down()
 {
 	local rc=0

@@ -42,7 +42,7 @@ def read(function, bar, seen):
 
 
 def ring(function, bar, seen):
-    """Doorbells of objects that nobody has, in all pages; page 0 is the kernel's."""
+    """Doorbells of objects that do not exist, in all pages; page 0 is the kernel's."""
     words = memoryview(mapped(function, bar, write=True)).cast('Q')
     stride = PAGE // struct.calcsize('Q')
     while True:

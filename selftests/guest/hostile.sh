@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by check.sh: a device that deceives its drivers (vm --hostile). What runs
-# meanwhile may fail, but must end; the kernel has nothing to complain of, which the
-# launcher sees to; and a reset of the function brings back a device that tells the
-# truth again.
+# Sourced by check.sh: a device that deceives its drivers (vm --hostile). Programs that run during
+# that may fail, but must end; the kernel has nothing to complain of, which the launcher sees to;
+# and a reset of the function brings back a device that tells the truth again.
 
 HOSTILE_SEEDS=${HOSTILE_SEEDS:-1-7}
 HOSTILE_NVME_SEEDS=${HOSTILE_NVME_SEEDS:-}	# seeds with a disk
 HOSTILE_SECONDS=${HOSTILE_SECONDS:-8}	# of traffic for each seed
 
-# What is a lie, and one of how many: seed N, from 1 on, has row N modulo the number of
-# rows.
+# Name, bits of the lies, one lie in so many answers: seed N, from 1 on, has row N modulo the number
+# of rows.
 HOSTILE_KINDS='
 all                 0x3f    60
 commands            0x01    30
@@ -128,8 +127,8 @@ hostile_nvme_traffic()
 }
 
 # A connection that the target accepts while its device is already going, and that sends no
-# command, is nobody's: the target has closed all it knew of, and the connection manager waits
-# for it to close this one. It does when it stops listening.
+# command, has no owner: the target has closed all it knew of, and the connection manager waits for
+# it to close this one. It does when it stops listening.
 hostile_nvme_drop()
 {
 	local waits before=
@@ -214,7 +213,7 @@ hostile_is_well()
 		{ tail -n 2 "$LOGS"/pp.*; return 1; }
 }
 
-# What is needed before a device can lie.
+# Prepare a device so that it can lie.
 hostile_setup()
 {
 	device_find

@@ -3,8 +3,8 @@
 # Sourced by net-tests.sh: what the kernel's own tests, which are in Python, have reported.
 
 # ktap_verdicts: of a log in KTAP, "ok NAME", "skip NAME REASON", "fail NAME REASON", and at last
-# "plan N COUNT". What is for netdevsim alone is a skip, too. The reason of a failure is what a
-# program has said on its standard error, or the last line of the exception.
+# "plan N COUNT". Tests for netdevsim alone are skips as well. The reason of a failure is the
+# program's standard error, or the last line of the exception.
 ktap_verdicts()
 {
 	awk '

@@ -3,10 +3,10 @@
 # Sourced by check.sh: each of the lies that the device of vm --hostile knows by name,
 # and how the drivers find it out. Then the device is honest again, and works.
 
-# What provokes the lie | what that prints | what the kernel logs; regular expressions.
-# A device that has failed must have said so in the log, all others have to live on.
-# Only the long form has those in LIES_FULL, which take seconds to be found out or end in
-# the same place as another.
+# Function that provokes the lie | its output | messages of the kernel; regular expressions. A
+# device that has failed must have said so in the log, all others have to live on. Only the long
+# form has those in LIES_FULL, which take seconds to be found out or end in the same place as
+# another.
 LIES_FULL=' cmd-busy reg-no-start reg-gone irq-comp cmd-opcode cmd-slot-idle cqe-early cqe-slot-idle
 	cqe-half-grh event-srq event-cq-err eth-rx-short eth-rx-again '
 LIES='
@@ -114,7 +114,7 @@ hostile_is_bound() { [ -e "/sys/bus/pci/drivers/qhca/$QHCA_FUNCTION" ]; }
 
 # ---- what provokes them, after preparations without lies
 
-# What it counts when a ping meets a lie: a frame that nobody has asked for may meet it first.
+# Counters that rise when a ping meets a lie: an unexpected frame may meet it first.
 declare -gA LIE_COUNTED
 
 lie_prepare()
@@ -154,7 +154,7 @@ lie_fewer()
 
 lie_verbs() { timeout -k 2 60 cat /sys/kernel/debug/qhca_kverbs_test/lies; }
 
-# What device and driver are like if they agree in spite of it.
+# State of device and driver if they agree in spite of the lie.
 lie_bind()
 {
 	local rc=0

@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 # Sourced by check.sh: every way in which the device, its drivers and its netdev can go
 # and come back, again and again under load: connections that come, carry data and go,
-# through the CM and without, and with LIFE_NVME=1 a disk over NVMe. What runs meanwhile
-# may fail, but must end; afterwards all is as it was, and the device works.
+# through the CM and without, and with LIFE_NVME=1 a disk over NVMe. These programs may fail, but
+# must end; afterwards all is as it was, and the device works.
 
 LIFE_CYCLES=${LIFE_CYCLES:-2}		# of each
 LIFE_WAYS=${LIFE_WAYS:-}		# some of the names below; all but off and server
@@ -12,7 +12,7 @@ LIFE_NVME=${LIFE_NVME:-}
 LIFE_KEEPS=${LIFE_KEEPS:-24576}		# KiB that memory may have shrunk by
 LIFE_ON=/run/qhca/life.on		# while this exists there is traffic
 
-# What goes is back when the function returns; what does not come back by itself is brought.
+# Each function returns when the device is back, and brings it back itself if needed.
 LIFE_TABLE='
 nothing  nothing happens
 reset    a reset of the function
@@ -43,7 +43,7 @@ suspend  suspend to idle
 storm    many of these, and questions, all at a time
 '
 
-# What the load alone does; how much QEMU has then is what the others begin with.
+# The load alone; the other ways start with the memory that QEMU has then.
 life_nothing() { sleep 1; }
 
 life_reset() { device_reset; }
@@ -60,7 +60,7 @@ life_mads()
 
 life_fatal() { qom qom-set inject-fatal true && sleep 0.3 && device_reset; }
 
-# Nobody has to do anything, and devlink knows why.
+# The device recovers on its own, and devlink knows why.
 life_recover()
 {
 	local rc=0
@@ -102,8 +102,8 @@ life_driver() { echo "$2" >"$1/unbind" && sleep 0.1 && echo "$2" >"$1/bind"; }
 
 life_pci() { life_driver /sys/bus/pci/drivers/qhca "$QHCA_FUNCTION" && device_recovers false; }
 
-# Events change the carrier of the netdev, so they come to it only while it is registered:
-# those of the RDMA driver end before, and begin after it.
+# Events change the carrier of the netdev, so they come to it only while it is registered: the RDMA
+# driver's end before, and begin after it.
 LIFE_ORDER='ended ended gone there began began'
 
 life_unbind()
@@ -183,9 +183,9 @@ life_replace()
 
 life_found() { device_find && [ -n "$QHCA_FUNCTION" ] && device_recovers false; }
 
-# Nobody is asked: accesses are under way when the card goes, and go on. Root
-# ports have their slot's control at 0x18 of the capability: power and its indicator. They
-# have one where ACPI is not in charge of hot-plug. Linux leaves a slot alone that is off.
+# The card goes without a warning: accesses are under way, and go on. Root ports have their slot's
+# control at 0x18 of the capability: power and its indicator. They have one where ACPI is not in
+# charge of hot-plug. Linux leaves a slot alone that is off.
 life_off()
 {
 	local port rc=0
@@ -307,7 +307,7 @@ life_resources()
 
 life_cqs() { rdma resource show | sed -n 's/.* cq \([0-9]*\).*/\1/p'; }
 
-# How many the device holds, those of that pool aside.
+# How many the device holds, without that pool.
 life_objects()
 {
 	local n pool=0
@@ -316,8 +316,8 @@ life_objects()
 	echo $((n - pool))
 }
 
-# Bytes of the host's memory that they take; those of that pool are not known. A device keeps
-# the place for packets that its first rule needs.
+# Bytes of the host's memory that they take; the pool's are not known. A device keeps the place for
+# packets that its first rule needs.
 life_bytes()
 {
 	[ -z "$LIFE_NVME" ] || return 0
@@ -325,7 +325,7 @@ life_bytes()
 		qom qom-set faults '""' >/dev/null && qom qom-get memory
 }
 
-# life_kept FREE: no more is gone than may be. What is freed late is waited for.
+# life_kept FREE: no more memory is gone than may be. Waits for memory that is freed late.
 life_kept()
 {
 	read -r free slab < <(soak_memory)
@@ -379,7 +379,7 @@ life_ways()
 	echo "# life/$all: $((SECONDS - start)) s; KiB available $free0 $free, in slabs $slab0 $slab"
 }
 
-# A suspended machine wakes up at once.
+# A suspended machine wakes up immediately.
 life_prepare()
 {
 	device_find

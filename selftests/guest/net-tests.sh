@@ -89,7 +89,7 @@ run_test()
 }
 
 [ -d "$TESTS" ] || { result fail net "no tests in the payload"; summary; exit; }
-# What nobody asks for, but frames or tests need.
+# Modules that frames or tests need, but that are not loaded on demand.
 modprobe -a pppoe vxlan macsec netconsole 2>/dev/null
 both_ends >"$LOGS/net-ends" 2>&1 || { result fail net "no other end"; summary; exit; }
 export PYTHONDONTWRITEBYTECODE=1 PATH=/opt/qhca/net-tests/bin:$PATH

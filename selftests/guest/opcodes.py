@@ -57,7 +57,7 @@ SEND_INV = carry(lambda end: end.qp.wr_send_inv(0x12345678))
 WRITE = carry(lambda end: end.qp.wr_rdma_write(end.peer['rkey'], end.peer['addr']))
 WRITE_IMM = carry(lambda end: end.qp.wr_rdma_write_imm(end.peer['rkey'], end.peer['addr'], IMM))
 READ = carry(lambda end: end.qp.wr_rdma_read(end.peer['rkey'], end.peer['addr']))
-# Somebody else's key: a NAK.
+# A wrong key: a NAK.
 DENIED = carry(lambda end: end.qp.wr_rdma_write(end.peer['rkey'] ^ 1, end.peer['addr']))
 CAS = carry(lambda end: end.qp.wr_atomic_cmp_swp(
     end.peer['rkey'], end.peer['addr'], 0x0102030405060708, 0x1112131415161718))

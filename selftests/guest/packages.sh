@@ -40,8 +40,7 @@ alias_of_device() { same "driver of $(cat "$pci/modalias")" "$(modprobe -R "$(ca
 
 loaded() { [ -d /sys/module/qhca_ib ]; }
 
-# What a machine does when it starts: the device's alias loads qhca, that of the
-# auxiliary device qhca_ib.
+# As at the start of a machine, the device's alias loads qhca, the auxiliary device's qhca_ib.
 by_udev()
 {
 	! loaded || return
@@ -74,7 +73,7 @@ set_up()
 	export QHCA_DEV QHCA_GID PATH
 }
 
-# The library that libibverbs has loaded is that of the package.
+# libibverbs has loaded the package's library.
 provider()
 {
 	local library

@@ -228,8 +228,8 @@ cnp()
 
 # For a cable that loses frames (vm --loss), which may only cost time. Without
 # ib_write_lat, whose server ends without closing the connection (write_lat.c ends in
-# destroy_ctx(), the others in ctx_close_connection()): if the acknowledge of the
-# client's last WRITE is lost, nobody repeats it.
+# destroy_ctx(), the others in ctx_close_connection()): if the acknowledge of the client's last
+# WRITE is lost, it is not repeated.
 loss()
 {
 	# The connection manager retransmits after 4.3 s, and again; perftest's QPs after

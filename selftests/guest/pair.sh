@@ -23,8 +23,7 @@ a() { [ "$QHCA_ROLE" = a ]; }
 STEP=0
 step() { STEP=$((STEP + 1)); qhca-host sync "step$STEP" || exit 1; }
 
-# serve COMMAND… / client NAME COMMAND…: a starts its side in the background, b runs
-# the test meanwhile.
+# serve COMMAND… / client NAME COMMAND…: a starts its side in the background, b runs the test.
 serve() { a || return 0; "$@" >"$LOGS/server.log" 2>&1 & SERVER=$!; }
 client() { step; a || expect "pair/$1" "${@:2}"; step; a && [ -n "$SERVER" ] && stop_server; }
 
@@ -54,9 +53,9 @@ iperf_to()
 	[ "${figure%%[. ]*}" -gt 0 ]
 }
 
-# bursts COUNT SIZE: of as many long pings as a kernel answers at once. Of 9000 bytes its
-# socket for that has room for 8, and what it does not send is no loss of the network; in
-# a flood there are more when a machine waits for a CPU.
+# bursts COUNT SIZE: of as many long pings as a kernel answers in one go. Of 9000 bytes its socket
+# for that has room for 8, and an answer that it does not send is no loss of the network; in a flood
+# there are more when a machine waits for a CPU.
 bursts()
 {
 	local i
@@ -180,7 +179,7 @@ RAW=(raw_ethernet_lat -d "$QHCA_DEV" -n 1000 -s 1024)
 RAW_A=02:00:00:00:77:0a
 RAW_B=02:00:00:00:77:0b
 
-# What is sent before there is a rule for it is lost, and waited for.
+# Frames that are sent before there is a rule for them are lost, and waited for.
 raw_client()
 {
 	local n

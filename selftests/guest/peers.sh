@@ -81,10 +81,9 @@ both_ways()
 	done
 }
 
-# perf_pair NAME TOOL OPTION…: perftest, with GID (default: that of the IPv4 address);
-# both talk to each other over TCP and IPv4. perftest's own ACK timeout is 67 ms (14),
-# and it gives up after half a second; on a busy host a machine can stand still for
-# longer. ACK_TIMEOUT (18: 1.1 s) replaces it.
+# perf_pair NAME TOOL OPTION…: perftest, with GID (default: of the IPv4 address); both talk to each
+# other over TCP and IPv4. perftest's own ACK timeout is 67 ms (14), and it gives up after half a
+# second; on a busy host a machine can stand still for longer. ACK_TIMEOUT (18: 1.1 s) replaces it.
 perf_pair()
 {
 	local name=$1 preload=''

@@ -9,8 +9,8 @@ PERF_PORT=18600
 QUICK=/run/qhca/quick.so
 quick_perftest() { [ -e $QUICK ] || gcc -O2 -shared -fPIC -o $QUICK /opt/qhca/guest/perftest-quick.c; }
 
-# Is somebody listening on this TCP port? Reads /proc, because starting a program
-# would take longer than the server does.
+# Does a program listen on this TCP port? Reads /proc, because starting a program would take longer
+# than the server does.
 listening()
 {
 	local hex line

@@ -19,7 +19,7 @@ all_answered()
 	[ $((sent - back)) -le "$1" ]
 }
 
-# answered COMMAND…: whoever pings meanwhile is answered in the end.
+# answered COMMAND…: pings during COMMAND are answered in the end.
 answered()
 {
 	local rc=0 sent back sent0 back0

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Sourced by check.sh: a machine with several HCAs, vm --hcas; all arrays are ordered by rail.
 
-# On each device; with FULL=1 those of `core`.
+# On each device; with FULL=1 all of `core`.
 RAILS_KSELFTESTS='rc_atomic rc_queue srq ten_steps'
 RAILS_PORT=19000
 
@@ -220,7 +220,7 @@ rails_unplug()
 
 # ---- bonds
 
-# rails_gids: devices whose GID of IPv4 is that of the first rail's address.
+# rails_gids: devices whose GID of IPv4 has the first rail's address.
 rails_gids()
 {
 	local dev
@@ -246,7 +246,7 @@ rails_bond()
 
 rails_ten_steps() { RDMA_DEVICE=${DEVS[$1]} RDMA_GID='' timeout 60 /opt/qhca/selftests/ten_steps; }
 
-# What networks.rst says of a bond that fails over.
+# A bond fails over as networks.rst says.
 rails_bonds()
 {
 	expect rails/bond/made rails_bond || return

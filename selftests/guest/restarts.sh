@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by check.sh: ways of life.sh in which the device fails while somebody restarts it, does
-# not start, or fails again; and many ways at a time.
+# Sourced by check.sh: ways of life.sh in which the device fails during a restart, does not start,
+# or fails again; and many ways at a time.
 
 LIFE_GRACE=1000		# ms, as the driver has it
 LIFE_STORM_SECONDS=${LIFE_STORM_SECONDS:-10}
@@ -14,7 +14,7 @@ life_state() { devlink health show "pci/$QHCA_FUNCTION" reporter hca | grep -q "
 
 life_start() { devlink health recover "pci/$QHCA_FUNCTION" reporter hca; }
 
-# It stays dead, which is an error; somebody who knows that it works now can start it.
+# It stays dead, which is an error; an administrator who knows that it works now can start it.
 life_again()
 {
 	local rc=0
@@ -83,9 +83,9 @@ life_stuck()
 	life_start && life_is_up && return $rc
 }
 
-# What a reset through sysfs leaves if it meets Linux adding the function: pci_bus_add_device()
-# saves the registers without the lock of the device, and so what the reset has cleared, which the
-# reset restores. Linux believes that the BARs are where it has put them.
+# The state after a reset through sysfs that met Linux adding the function: pci_bus_add_device()
+# saves the registers without the lock of the device, and so the values that the reset has cleared,
+# which the reset restores. Linux believes that the BARs are where it has put them.
 life_zeroed()
 {
 	local bar rc=0 driver=/sys/bus/pci/drivers/qhca

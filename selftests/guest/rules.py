@@ -32,7 +32,7 @@ class Card:
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
     def call(self, command, spec=bytes(SPEC), number=0, places=0):
-        """The answer, or -errno. Number is that of the RSS context, or how many places to list."""
+        """The answer, or -errno. @number: of the RSS context, or how many places to list."""
         data = ctypes.create_string_buffer(
             struct.pack('IIQ', command, 0, 0) + spec + struct.pack('I', number) + bytes(4) +
             bytes(4 * places))
@@ -83,7 +83,7 @@ def port(kind, place, queue=0):
 
 ONES, MAC, OTHER = b'\xff' * 6, b'\x02\0\0\0\0\1', b'\x02\0\0\0\0\2'
 VERSION = (13, b'\1', b'')      # of IP4: ETH_RX_NFC_IP4
-# What makes no sense, or cannot be: name, rule, error.
+# Rules that make no sense, or cannot be: name, rule, error.
 REFUSED = [
     ('a type that there is not', rule(0x7f, 0), 'EOPNOTSUPP'),
     ('SCTP', port(SCTP4, 0), 'EOPNOTSUPP'),

@@ -6,9 +6,9 @@
 # Bring the machine into a state where RDMA works; without arguments: what the launcher
 # asked for. qhca: load our modules, install the provider, give the netdev its address.
 # eth: all but the RDMA driver. rxe: rdma_rxe on the virtio netdev. net: addresses only.
-# What was found goes to /run/qhca/env (QHCA_DEV, QHCA_IF, QHCA_GID, those of the first HCA;
-# QHCA_DEVS, QHCA_IFS, QHCA_GIDS, a word for each; QHCA_RXE_DEV, QHCA_RXE_GID). Safe to run
-# twice, so an HCA that was plugged in again gets its address back.
+# The devices found go to /run/qhca/env (QHCA_DEV, QHCA_IF, QHCA_GID, of the first HCA; QHCA_DEVS,
+# QHCA_IFS, QHCA_GIDS, a word for each; QHCA_RXE_DEV, QHCA_RXE_GID). Safe to run twice, so an HCA
+# that was plugged in again gets its address back.
 
 . /opt/qhca/job/env
 DIR=/opt/qhca
@@ -198,7 +198,7 @@ setup_mounts()
 	done <<<"$QHCA_MOUNTS"
 }
 
-# What programs in there need of this machine.
+# Give programs in there the parts of this machine that they need.
 setup_userspace()
 {
 	local dir

@@ -3,7 +3,7 @@
 # Sourced by check.sh: connections that come, carry data and go, in many threads, for
 # a long time, and that nothing is left behind.
 
-SOAK_SECONDS=${SOAK_SECONDS:-15}	# 0: until something fails, or somebody stops it
+SOAK_SECONDS=${SOAK_SECONDS:-15}	# 0: until something fails, or the user stops it
 SOAK_SEED=${SOAK_SEED:-1}
 # Seconds of one process
 SOAK_GENERATION=${SOAK_GENERATION:-$((0 < SOAK_SECONDS && SOAK_SECONDS < 30 ? SOAK_SECONDS : 30))}
@@ -23,8 +23,7 @@ soak_memory()
 # Of soak()'s figures.
 soak_kept() { [ $((free0 - free)) -le "$SOAK_KEEPS" ] && [ $((slab - slab0)) -le "$SOAK_KEEPS" ]; }
 
-# Warnings and worse, except those of a machine that the host has not scheduled for a
-# while.
+# Warnings and worse, except from a machine that the host has not scheduled for a while.
 soak_complaints()
 {
 	dmesg --level=emerg,alert,crit,err,warn |

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a program says to itself in the other machine: lines of JSON over TCP."""
+"""Messages of a program to its twin in the other machine: lines of JSON over TCP."""
 
 import json
 import socket

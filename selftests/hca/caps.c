@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the device offers works, and what it does not offer is refused. */
+/* Capabilities that the device offers work, and others are refused. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What verbs say of the device is true: each field of each answer is in a table here, which has its
- * value and the tests that use it. The bits are in claims_bits.c, limits that no other test uses in
- * claims_limits.c; guest/claims.py does so for netlink, ethtool, devlink and sysfs.
+ * Verbs tell the truth about the device: each field of each answer is in a table here, which has
+ * its value and the tests that use it. The bits are in claims_bits.c, limits that no other test
+ * uses in claims_limits.c; guest/claims.py does so for netlink, ethtool, devlink and sysfs.
  */
 #include <net/if.h>
 #include <stdio.h>
@@ -183,7 +183,7 @@ TEST(port, "J-034 J-008 each field of query_port is true, and tested")
 		CHECK(!speed || speed == attr.active_speed);
 		memset((uint8_t *)&attr + SPEED_EX, 0, sizeof(speed));
 	}
-	/* Errors of the port are those of all before this test. */
+	/* Errors of the port are from all tests before this one. */
 	CHECK(attr.bad_pkey_cntr <= 0xffff && attr.qkey_viol_cntr <= 0xffff);
 	attr.bad_pkey_cntr = 0;
 	attr.qkey_viol_cntr = 0;
@@ -239,7 +239,7 @@ TEST(gids, "J-034 J-013 J-014 each GID, by every way to ask; one more does not e
 	int i, n = 0, err;
 	char text[64];
 
-	/* A field that nobody has looked at would be in here. */
+	/* A new field would be in here. */
 	CHECK_EQ(sizeof(e), sizeof(union ibv_gid) + 4 * sizeof(uint32_t));
 	for (i = 0; i < d->port.gid_tbl_len; i++) {
 		err = ibv_query_gid_ex(d->ctx, PORT, i, &e, 0);

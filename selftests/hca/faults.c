@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a verbs program sees when fault rules make the device misbehave: each action of
+ * A verbs program while fault rules make the device misbehave: each action of
  * Documentation/faults.rst, set by the guest through debugfs.
  */
 #include <net/if.h>
@@ -288,9 +288,9 @@ TEST(cmd_stalls, "a command that takes long")
 #define GID_STALL	5000	/* ms */
 
 /*
- * When a netdev gets a new MAC address, also that of a VLAN, the driver sets all GIDs again. This
- * waits for the device. Destroying a QP, perhaps to free memory, waits for its events. (A new MAC
- * address of the port itself would move GIDs in use to another index.)
+ * When a netdev, also of a VLAN, gets a new MAC address, the driver sets all GIDs again. This waits
+ * for the device. Destroying a QP, perhaps to free memory, waits for its events. (A new MAC address
+ * of the port itself would move GIDs in use to another index.)
  */
 #define ADD	"ip link add link $QHCA_IF name " VLAN " type vlan id 77 && " \
 		"ip link set dev " VLAN " addr 52:54:00:77:00:01"
@@ -310,7 +310,7 @@ TEST(gids_stall, "H-022 J-014 an event of a QP does not wait for GIDs to be set"
 	send_id(&p.a, 1);
 	async_expect(d->ctx, IBV_EVENT_SQ_DRAINED, p.a.qp);
 	CHECK(time_ms() - start < GID_STALL);
-	/* This is a command, too: if it is not before that for the GID, the stall has ended. */
+	/* This is also a command: if it is not before the one for the GID, the stall has ended. */
 	while (!faults_hits() && time_ms() - start < GID_STALL)
 		sleep_ms(10);
 	CHECK_EQ(faults_hits(), 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The GIDs that every port has: a link-local one, and that of an IPv4 address. A consumer that does
+ * The GIDs that every port has: a link-local one, and one for an IPv4 address. A consumer that does
  * not choose gets one of them, so both must work.
  */
 #include <stdio.h>
@@ -38,7 +38,7 @@ static struct ibv_ah *ah_try(struct dev *d)
 
 /*
  * IPv6 does not answer for a new link-local address until duplicate address detection ends, a
- * second or two after the netdev is up, but its GID exists at once.
+ * second or two after the netdev is up, but its GID exists immediately.
  */
 static void wait_address(struct dev *d)
 {

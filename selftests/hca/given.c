@@ -8,7 +8,7 @@
 #include "lib/steer.h"
 #include "lib/xrc.h"
 
-static int context;	/* its address is that of an object */
+static int context;	/* its address stands for an object */
 
 static struct ibv_parent_domain_init_attr parent_attr(struct ibv_pd *pd)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A device that network namespaces share has the GIDs of all of them; a process may use those of
- * its own namespace.
+ * A device that network namespaces share has the GIDs of all of them; a process may use its own
+ * namespace's.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a program may rely on when data reach memory in any legal order, and what it may not
+ * Guarantees that a program has when data reach memory in any legal order, and some that it has not
  * (Documentation/faults.rst, The order of data).
  */
 #include <unistd.h>

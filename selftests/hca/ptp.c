@@ -213,7 +213,7 @@ static struct pair wallclock_pair(struct ibv_cq_ex *cq)
 	return p;
 }
 
-/* Takes the completion; returns its time, and that of the device in @raw. */
+/* Takes the completion; returns its time, and the device's in @raw. */
 static int64_t take(struct ibv_cq_ex *cq, int64_t *raw)
 {
 	struct ibv_poll_cq_attr attr = { 0 };

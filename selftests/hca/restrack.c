@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What "rdma resource show" prints about objects, which users see it, and what it prints while
- * objects are created and destroyed.
+ * "rdma resource show": its output about objects, which users see it, and its output while objects
+ * are created and destroyed.
  */
 #define _GNU_SOURCE
 #include <signal.h>

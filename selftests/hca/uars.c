@@ -48,7 +48,7 @@ TEST_ROWS(layout, "J-020 doorbell pages in pages of the CPU", rows)
 	CHECK_EQ(l.num, row->num);
 }
 
-/* Whatever is mapped for a process is in the BAR, and no doorbell page of anybody else is in it. */
+/* All mappings of a process are in the BAR, and hold no doorbell page of another. */
 TEST(apart, "J-020 no two processes share a page of the CPU, nor one with the kernel")
 {
 	u32 page_shift, shift, pages, i;

@@ -179,7 +179,7 @@ TEST(apart, "E-001 J-013 a connection needs both ends on the VLAN")
 	p = pair_new(d, &o, &c);
 	ping_pong(&p);
 
-	/* The QPN is right, but the address is that of the port, outside the VLAN. */
+	/* The QPN is right, but the address is the port's, outside the VLAN. */
 	c.retry_cnt = 1;
 	c.timeout = 10;
 	c.dest_qpn = p.b.qp->qp_num;

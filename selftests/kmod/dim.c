@@ -14,7 +14,7 @@
 /* More events than the core uses for one measurement. */
 #define KV_ROUNDS	100
 
-/* Sends @burst messages at once, KV_ROUNDS times. */
+/* Sends @burst messages in one go, KV_ROUNDS times. */
 static void kv_load(struct kv *kv, struct kv_rig *r, int burst)
 {
 	static struct kv_done sent[KV_BURST], received[KV_BURST];

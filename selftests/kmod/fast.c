@@ -117,7 +117,7 @@ static void kv_cycles(struct kv *kv)
 	kv_fast_close(kv, &f);
 }
 
-/* Posts REG_MR, a SEND of the registered memory and LOCAL_INV at once. */
+/* Posts REG_MR, a SEND of the registered memory and LOCAL_INV in one list. */
 static void kv_chain(struct kv *kv)
 {
 	struct kv_done d[3], received;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a kernel consumer sees of a device that lies. This is not a test: it prints one line for
- * each step, with its errno or the status of its completion. Each step ends, whatever the device
- * does; guest/lies.sh knows the right outcome for each lie.
+ * A kernel consumer of a device that lies. This is not a test: it prints one line for each step,
+ * with its errno or the status of its completion. Each step ends, whatever the device does;
+ * guest/lies.sh knows the right outcome for each lie.
  */
 #include <rdma/ib_cache.h>
 
@@ -42,7 +42,7 @@ static bool kv_say(struct kv_lie *l, const char *what, int ret)
 		(to);							\
 	})
 
-/* Whatever the device reports, the driver never reports more than the interface allows. */
+/* The driver never reports more than the interface allows, even if the device does. */
 static bool kv_lie_limits(struct kv_lie *l)
 {
 	const struct ib_device_attr *a = &l->kv->dev->attrs;
@@ -189,7 +189,7 @@ static bool kv_lie_shared(struct kv_lie *l, struct kv_done d[2])
 	       kv_say(l, "post", ib_post_srq_recv(l->srq, &wr, NULL)) &&
 	       kv_say(l, "post", kv_send(&l->shared, &d[1], &from, 1)) &&
 	       kv_lie_wait(l, "send", &d[1]) &&
-	       /* Its CQE precedes that of the send; WRs of an SRQ are never flushed. */
+	       /* Its CQE precedes the send's; WRs of an SRQ are never flushed. */
 	       kv_lie_wait_for(l, "shared", &d[0], HZ / 5);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests of verbs in the kernel: events whose interrupt is lost. The driver looks for them
- * periodically and calls the handlers itself. Destroying a QP or CQ meanwhile has to wait for such
- * a handler as for one in an interrupt.
+ * periodically and calls the handlers itself. Destroying a QP or CQ has to wait for such a handler
+ * as for one in an interrupt.
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Not a test by itself: this makes the core slow to handle MADs, so that the device is removed
- * meanwhile. Then the core destroys the QP for MADs first and stops the worker of its CQ
+ * before it has. Then the core destroys the QP for MADs first and stops the worker of its CQ
  * afterwards; until then the worker posts receives to that QP.
  */
 #include <linux/delay.h>

@@ -61,7 +61,7 @@ static int kv_rxq_frame(struct sk_buff *skb, struct net_device *netdev, struct p
 	return NET_RX_SUCCESS;
 }
 
-/* Records the buffers that the device has now; it uses those of a queue in order. */
+/* Records the buffers that the device has now; it uses a queue's in order. */
 static bool kv_rxq_note(struct kv *kv, struct kv_rxq *r, struct net_device *netdev)
 {
 	struct qhca_nic *nic = netdev_priv(netdev);

@@ -228,7 +228,7 @@ static void say_rules(void)
 	}
 }
 
-/* What the kernel has of the queues, and which CPUs send through which. */
+/* Prints the kernel's queues, and which CPUs send through which. */
 static void say_sysfs(void)
 {
 	char path[256], mask[64];

@@ -25,7 +25,7 @@ int card_write(const char *file, const char *text);
 int card_index(void);
 const char *card_function(void);
 
-/* Returns the key and the table of RSS context @context; 0: that of all other frames. */
+/* Returns the key and the table of RSS context @context; 0: the one of all other frames. */
 struct card_rss {
 	uint32_t size, key_size;
 	uint32_t queue[128];

@@ -73,7 +73,7 @@ int card_nl_tso(int on)
 	nl_start_generic(&m, ethtool_id, ETHTOOL_MSG_FEATURES_SET);
 	header = nl_nest(&m, ETHTOOL_A_FEATURES_HEADER);
 	nl_put_u32(&m, ETHTOOL_A_HEADER_DEV_INDEX, card_index());
-	/* Else there is an error, too, if the change is made, but there is no memory to say so. */
+	/* Else a change that is made also fails if there is no memory for the answer. */
 	nl_put_u32(&m, ETHTOOL_A_HEADER_FLAGS, ETHTOOL_FLAG_OMIT_REPLY);
 	nl_nest_end(&m, header);
 	set = nl_nest(&m, ETHTOOL_A_FEATURES_WANTED);

@@ -241,7 +241,7 @@ int card_channels(void)
 	return channels;
 }
 
-/* What a test that has failed may have left behind. */
+/* Undo settings that a failed test may have left behind. */
 static void forget(void)
 {
 	uint32_t i;

@@ -16,14 +16,14 @@
 #define STATS		1024
 #define FLOWS		128	/* to find each queue */
 #define FIRST_PORT	20000
-#define DISCARD		9	/* a port that nobody listens at */
+#define DISCARD		9	/* a port without a listener */
 
 /* struct counts - frames that each queue has moved */
 struct counts {
 	uint64_t rx[QUEUES], tx[QUEUES];
 };
 
-/* Where the counters of the queues are among those of ethtool -S; 0: not there. */
+/* Places of the queues' counters in ethtool -S; 0: not there. */
 static uint32_t num_stats, rx_at[QUEUES], tx_at[QUEUES];
 
 static void find_counters(void)
@@ -98,7 +98,7 @@ static int flow_once(uint16_t port)
 	const char *name = getenv("QHCA_IF");
 
 	REQUIRE(fd >= 0);
-	/* Without a route, too: the kernel may have had no memory for it. */
+	/* Also without a route: the kernel may have had no memory for it. */
 	REQUIRE(!setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, strlen(name)));
 	REQUIRE(!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
 	REQUIRE(!setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)));

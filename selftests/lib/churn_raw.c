@@ -68,8 +68,8 @@ void *new_spread(struct ibv_pd *pd)
 }
 
 /*
- * Nobody else's frames match: not those to the address of the interface, whose bit 3 is 0, and of
- * those to groups none. Memory that has been taken away and come back is 0.
+ * No other frames match: not those to the address of the interface, whose bit 3 is 0, and none to
+ * groups. Memory that has been taken away and come back is 0.
  */
 void *new_flow(void)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the device says of itself: see claims.h. */
+/* Statements of the device about itself: see claims.h. */
 #include <endian.h>
 #include <libgen.h>
 #include <stdio.h>

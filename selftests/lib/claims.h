@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the device says of itself: tables of fields and bits. Each row has a proof, which is a list
- * of tests, "program: function, program: function", that use it to its limit and find more
- * refused; or, in parentheses, why nobody can use it.
+ * Statements of the device about itself: tables of fields and bits. Each row has a proof, which is
+ * a list of tests, "program: function, program: function", that use it to its limit and find more
+ * refused; or, in parentheses, why it cannot be used.
  */
 #ifndef SELFTESTS_CLAIMS_H
 #define SELFTESTS_CLAIMS_H

@@ -144,7 +144,7 @@ static void answer(struct counter *c, const struct ibv_wc *wc)
 	struct ibv_send_wr wr = wr_send(DEPTH, &sge, 1), *bad;
 
 	if (!s || wc->wr_id == DEPTH)
-		return;		/* disconnected meanwhile; or the completion of our own message */
+		return;		/* disconnected since; or the completion of our own message */
 	if (wc->status) {
 		FAIL("server: %s", ibv_wc_status_str(wc->status));
 		return;

@@ -13,7 +13,7 @@
 
 static int fail_fd = -1;
 
-/* What the kernel finds mistakes with: it does without, and each allocation would take two. */
+/* Caches of the kernel's debugging: it does without, and each allocation would take two. */
 static bool is_debug(const char *cache)
 {
 	static const char *const caches[] = {
@@ -101,7 +101,7 @@ bool failing_may_be(int err)
 	return err == ENOMEM || err == ENOBUFS;
 }
 
-/* What begins to fail with this may be this. */
+/* The allocations that this makes to fail include its own. */
 static int set_switch(const char *path, const char *value)
 {
 	int err, tries = 100;

@@ -8,7 +8,7 @@
 
 #include "rdma.h"
 
-/* What rdma.max is to allow: what limits contexts, and what limits all others. */
+/* Limits for rdma.max: of contexts, and of all other objects. */
 #define KINDS_HANDLES	8
 #define KINDS_OBJECTS	400
 

@@ -13,7 +13,7 @@ void device_break(void)
 		"devlink dev | xargs -IDEV devlink health set DEV reporter hca auto_recover false";
 	char cmd[256];
 
-	/* The driver shall not restart it at once. */
+	/* The driver shall not restart it. */
 	if (system(leave))
 		test_skip("devlink does not respond");
 	snprintf(cmd, sizeof(cmd),
@@ -59,7 +59,7 @@ void server_replace(void)
 	function_write("remove");
 	CHECK(host_does("qhca-host server start >/dev/null"));
 	CHECK(host_does("qhca-host plug >/dev/null"));
-	/* The network device is another one, too, without an address. */
+	/* The network device is also a new one, without an address. */
 	CHECK(host_does("/opt/qhca/guest/setup.sh eth >/dev/null"));
 }
 

@@ -87,7 +87,7 @@ static int ask(int fd, struct nl_msg *m)
 {
 	static uint32_t seq;
 
-	/* The answers that nobody has waited for. */
+	/* Drop answers to earlier requests. */
 	while (recv(fd, answer, sizeof(answer), MSG_DONTWAIT) > 0 || errno == ENOBUFS)
 		;
 	m->head.nlmsg_seq = ++seq;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the memory of a message is filled with. */
+/* The pattern that fills the memory of a message. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -65,7 +65,7 @@ struct qp_opts {
 	uint32_t send_wr, recv_wr, send_sge, recv_sge, inline_data;
 	int sig_all;
 	int cqe;
-	struct ibv_pd *pd;		/* NULL: that of the device */
+	struct ibv_pd *pd;		/* NULL: the device's */
 	struct ibv_cq *send_cq;		/* NULL: a new one */
 	struct ibv_cq *recv_cq;
 	struct ibv_srq *srq;

@@ -11,7 +11,7 @@
 /* Makes an Ethernet frame of @len bytes with IPv4 and UDP, between these addresses. */
 void steer_frame(uint8_t *at, size_t len, uint16_t sport, uint16_t dport);
 
-/* Destination of the rules of struct steer; nobody has it. */
+/* Destination of the rules of struct steer; no port has it. */
 #define STEER_RULE_DMAC	"\x02\x00\x00\x00\x00\x01"
 
 /* Flow rules that the QPs of a device can have, without those kept for ethtool -N. */

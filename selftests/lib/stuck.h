@@ -10,7 +10,7 @@
 void stuck_start(void);
 /* Maps @len bytes of its file, none of which is in memory. */
 uint8_t *stuck_map(size_t len);
-/* Ends the server: whoever waits for a page gets an error. */
+/* Ends the server: accesses that wait for a page get an error. */
 void stuck_end(void);
 
 #endif /* SELFTESTS_STUCK_H */

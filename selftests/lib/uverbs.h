@@ -17,7 +17,7 @@ struct uv {
 	struct qhca_alloc_ucontext_resp ctx;
 	void *db;		/* mapped doorbell page */
 	uint32_t pd;
-	void *resp;		/* buffer for responses; NULL: that of the caller */
+	void *resp;		/* buffer for responses; NULL: the caller's */
 	int resp_more;		/* bytes to add to the length of responses, may be negative */
 };
 
@@ -80,7 +80,7 @@ struct uv_wq {
 	uint32_t handle, wqn;
 };
 
-/* uv->resp is for the driver's part, which follows that of the core. */
+/* uv->resp is for the driver's part, which follows the core's. */
 int uv_create_wq(struct uv *uv, uint32_t cq, uint32_t max_wr, uint32_t max_sge,
 		 const void *drv, size_t drv_len, struct uv_wq *wq);
 int uv_destroy_wq(struct uv *uv, const struct uv_wq *wq);
@@ -101,7 +101,7 @@ struct uv_change {
 #define UV_FIELD(type, member) \
 	{ offsetof(struct type, member), sizeof(((struct type *)0)->member) }
 
-/* What a receive ring has in the tests of its requests. */
+/* Size of a receive ring in the tests of its requests. */
 #define UV_RING_WR	32
 #define UV_RING_SGE	3		/* fill a stride of 64 */
 

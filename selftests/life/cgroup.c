@@ -24,7 +24,7 @@ static void start(void)
 
 /* ---- the users */
 
-/* What the cgroup is charged with, of what @max limits. */
+/* Returns how much of the resource that @max limits the cgroup is charged with. */
 static unsigned int charged(int max)
 {
 	unsigned int handles = 0, objects = 0;
@@ -96,7 +96,7 @@ static void check_returned(void)
 	FAIL("%u handles and %u objects are still charged", charged(HANDLES), charged(OBJECTS));
 }
 
-/* The administrator can add a rule to those of ethtool, and remove it. */
+/* The administrator can add a rule with ethtool, and remove it. */
 static void check_ethtool(void)
 {
 	if (!getenv("QHCA_IF"))

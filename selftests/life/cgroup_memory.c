@@ -63,7 +63,7 @@ TEST(keeps, "J-018 memory that the driver keeps for a region is charged to the u
 
 /* ---- the table that describes a region to the device */
 
-/* Maps a file many times, whose pages alternate in memory with those of another file. */
+/* Maps a file many times, whose pages alternate in memory with another file's. */
 static uint8_t *scattered(void)
 {
 	int fd[2] = { memfd_create("mine", 0), memfd_create("between", 0) };

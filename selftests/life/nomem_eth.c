@@ -16,7 +16,7 @@
 #define ALL_FLAGS (ETH_FLAG_TXVLAN | ETH_FLAG_RXVLAN | ETH_FLAG_NTUPLE | ETH_FLAG_RXHASH)
 
 #define MANY	100000	/* more allocations than any change has */
-/* What the kernel keeps about itself takes memory, too, so the number is not always the same. */
+/* The kernel's own bookkeeping also takes memory, so the number is not always the same. */
 #define ROUNDS	3	/* after so many changes it hardly varies */
 #define MISSES	3	/* so many changes in a row without a failure are the end */
 

@@ -25,7 +25,7 @@ static const struct restart {
 } restarts[] = {
 	{ "devlink", card_reload, false, 1 },
 	{ "function reset", card_reset, false, 1 },
-	/* Most of the 2500 allocations are those of the core. */
+	/* The core makes most of the 2500 allocations. */
 	{ "devlink, with RDMA", card_reload, true, 41 },
 };
 

@@ -109,7 +109,7 @@ static void *resize(void *arg)
 	return NULL;
 }
 
-/* All users resize their CQs at once. Returns the time of the slowest command in ms. */
+/* All users resize their CQs together. Returns the time of the slowest command in ms. */
 static int64_t resize_all(struct user *users)
 {
 	pthread_t id[CQS];

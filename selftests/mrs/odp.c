@@ -124,7 +124,7 @@ TEST_ROWS(messages, "every operation, with pages absent on either side", kinds)
 	CHECK_ERR(ibv_dereg_mr(odp), 0);
 }
 
-/* What has changed behind the device's back it must see, and not what was there before. */
+/* The device must see changes made behind its back, and not the old contents. */
 TEST_ROWS(changed, "munmap, mremap, fork and mprotect between messages", kinds)
 {
 	uint8_t *other;
@@ -191,7 +191,7 @@ TEST_ROWS(unmapped, "memory that does not exist any more", holes)
 	status = row->local ? rdma(row->opcode, mem + PAGE, odp, pinned.addr, pinned.mr, len) :
 			      rdma(row->opcode, pinned.addr, pinned.mr, mem + PAGE, odp, len);
 	CHECK_EQ(status, row->status);
-	/* What exists beside it can be used. */
+	/* Objects beside it can be used. */
 	REQUIRE_OK(set_state(p.a.qp, IBV_QPS_RESET));
 	REQUIRE_OK(set_state(p.b.qp, IBV_QPS_RESET));
 	pair_connect(&p, &CONN);
@@ -301,7 +301,7 @@ TEST(death, "a process that dies amid page faults")
 
 /*
  * The last page that a process can have, or NULL. The kernel keeps one back on some machines, and
- * the size of the address space is that of the page tables.
+ * the size of the address space depends on the page tables.
  */
 static uint8_t *map_last(void)
 {
@@ -319,7 +319,7 @@ static uint8_t *map_last(void)
 	return NULL;
 }
 
-/* The end of the process ends all of its memory, and with it the region, at once. */
+/* The end of the process ends all of its memory, and with it the region. */
 TEST(last, "a process dies that has given the device its last page")
 {
 	int status;

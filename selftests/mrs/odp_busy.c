@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * On-demand paging of a process whose threads map and unmap memory all the time: its address space
- * is locked, or somebody waits for the lock, whenever a page is needed.
+ * is locked, or a thread waits for the lock, whenever a page is needed.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

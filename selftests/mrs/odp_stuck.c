@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * On-demand paging: pages that never come. They delay whom they belong to, and nobody else, and
- * everything goes without waiting for them.
+ * On-demand paging: pages that never come. They delay only their owner, and everything goes without
+ * waiting for them.
  */
 #define _GNU_SOURCE
 #include <signal.h>

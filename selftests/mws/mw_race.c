@@ -3,9 +3,9 @@
  * A window is allocated and bound while the region that it is going to use is about to be
  * deregistered: that fails, and nothing else happens.
  *
- * The destroyer waits for the command queue meanwhile. It does so in every run, because the test
- * fills the queue with commands that the device executes slowly, and keeps the only CPU of the
- * destroyer busy when the wait is over.
+ * The destroyer waits for the command queue. It does so in every run, because the test fills the
+ * queue with commands that the device executes slowly, and keeps the only CPU of the destroyer busy
+ * when the wait is over.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -41,7 +41,7 @@ struct race {
 	struct ibv_mw *mw;
 	int64_t start;
 	atomic_int done;		/* threads of the crowd that have finished */
-	atomic_int tids[CROWD + 1];	/* the last one is that of the destroyer */
+	atomic_int tids[CROWD + 1];	/* the last one is the destroyer's */
 	int err;
 };
 

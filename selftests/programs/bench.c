@@ -96,7 +96,7 @@ struct load {
 	struct pair *pairs;
 	unsigned long num_pairs, senders;	/* number of pairs, and of ends that send */
 	struct buf src, dst;
-	struct ibv_mr **mrs;		/* MRs of src and dst; NULL: those of the buffers */
+	struct ibv_mr **mrs;		/* MRs of src and dst; NULL: the buffers' own */
 	unsigned long num_mrs;
 	enum ibv_wr_opcode opcode;
 	uint32_t len;			/* length of an SGE */

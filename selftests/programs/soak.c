@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connections that are made, carry data and are closed, in many threads at once: some through the
- * CM, with shared SRQs, others XRC. All data is checked, and nothing is left at the end.
+ * Connections that are made, carry data and are closed, in many threads: some through the CM, with
+ * shared SRQs, others XRC. All data is checked, and nothing is left at the end.
  *
  * SOAK_MS is the duration, SOAK_SEED determines what each thread does (not when).
  * selftests/guest/soak.sh does longer runs.

@@ -240,7 +240,7 @@ TEST_ROWS(poll_ex, "C-030 extended CQ", locking)
 		ibv_end_poll(cq);
 		CHECK_ERR(ibv_start_poll(cq, &attr), ENOENT);
 	}
-	/* ibv_poll_cq() works on an extended CQ, too. */
+	/* ibv_poll_cq() also works on an extended CQ. */
 	ping_pong(&p);
 	attr.comp_mask = 1;
 	CHECK_ERR(ibv_start_poll(cq, &attr), EINVAL);

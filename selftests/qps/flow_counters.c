@@ -70,7 +70,7 @@ TEST(counting, "J-024 J-037 raw: counters add up the frames of the rules that na
 	CHECK(counted(counters, 2));
 	put_frame(&tx.b, 1001);
 	CHECK(arrives(&tx, &b));
-	raw_send(&tx, 0);		/* nobody has room for it */
+	raw_send(&tx, 0);		/* there is no room for it */
 	CHECK(counted(counters, 4));
 	put_frame(&tx.b, 1002);
 	raw_send(&tx, 0);

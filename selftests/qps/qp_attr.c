@@ -215,7 +215,7 @@ static void check_av(const struct ibv_ah_attr *got, const struct ibv_ah_attr *wa
 {
 	CHECK(!memcmp(&got->grh.dgid, &want->grh.dgid, sizeof(got->grh.dgid)));
 	CHECK_EQ(got->grh.sgid_index, want->grh.sgid_index);
-	/* The core replaces the hop limit by that of the route. */
+	/* The core replaces the hop limit by the route's. */
 	CHECK(got->grh.hop_limit);
 	CHECK_EQ(got->grh.traffic_class, want->grh.traffic_class);
 	CHECK_EQ(got->grh.flow_label, want->grh.flow_label);

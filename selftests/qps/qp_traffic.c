@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the states of an RC QP mean for requests and messages: conformance A.4. */
+/* Effects of the states of an RC QP on requests and messages: conformance A.4. */
 
 #include "lib/rdma.h"
 

@@ -168,7 +168,7 @@ static bool set_param(const char *name, unsigned int value)
 	return system(cmd) == 0;
 }
 
-/* What is not as after a reset of the device would last. */
+/* Settings would outlast the test: restore them to the state after a reset. */
 __attribute__((destructor))
 static void clean_up(void)
 {

@@ -277,7 +277,7 @@ static struct ibv_flow *rule_new(struct ibv_qp *qp, const char *dmac, uint16_t p
 	return flow;
 }
 
-/* Rules that come first and are for nobody here come and go. */
+/* Rules that come first and match no frame of this test come and go. */
 static void *other_rules(void *arg)
 {
 	struct load *l = arg;

@@ -198,7 +198,7 @@ TEST(qkey, "I-047 D-078 D-079 J-016 matching and other Q_Keys")
 	poll_ok(p.a.send_cq, 1);
 	poll_none(p.b.recv_cq);
 	CHECK_EQ(port_now().qkey_viol_cntr, before + 1);
-	wr.wr.ud.remote_qkey = OWN;		/* use the Q_Key of a, which is that of b */
+	wr.wr.ud.remote_qkey = OWN;		/* use the Q_Key of a, which b also has */
 	REQUIRE_OK(post_send(&p.a, &wr));
 	poll_ok(p.a.send_cq, 1);
 	poll_ok(p.b.recv_cq, 2);

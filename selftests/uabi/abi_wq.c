@@ -93,7 +93,7 @@ TEST(no_cq, "abi: create_wq without a CQ")
 
 /* ---- an event before the WQ is the core's ---- */
 
-/* struct trap - a page of memory that is absent until somebody has had time for something */
+/* struct trap - a page of memory that is absent until a function has run */
 struct trap {
 	int fd;
 	uint8_t *page;		/* another one is before it */

@@ -123,7 +123,7 @@ TEST(endless, "C-035 polling ends although the device never stops writing CQEs")
 	CHECK_EQ(n, ENTRIES / 2);
 	ibv_end_poll(f.cq);
 	CHECK_EQ(consumer_index(&f), ENTRIES);
-	/* The ring is full again, with CQEs written meanwhile. */
+	/* The ring is full again, with newer CQEs. */
 	CHECK_EQ(ibv_poll_cq(plain(&f), ENTRIES, wc), ENTRIES / 2);
 }
 

@@ -38,7 +38,7 @@ struct snapshot {
 	long long objects;		/* objects of the device; -1: the host does not answer */
 	long long pinned;		/* pinned pages */
 	long contexts;			/* contexts that can be opened */
-	bool dm;			/* all device memory can be allocated at once */
+	bool dm;			/* all device memory can be allocated */
 	long long available;		/* KiB */
 	uint64_t counters[QHCA_CNT_MAX];
 };

@@ -6,7 +6,7 @@
 # Nanoseconds that both must keep, on emulated CPUs that share the host's with others.
 LINUXPTP_LIMIT=2000000
 
-# phc COMMAND…: those of phc_ctl, which says nothing unless one fails
+# phc COMMAND…: run commands of phc_ctl, which prints nothing unless one fails
 phc() { phc_ctl -Q -q "$QHCA_IF" "$@"; }
 
 # phc_ctl says "clock time is 1795729543.123456789 or …".

@@ -19,7 +19,7 @@ lio_start()
 		echo 1 >$core/rd_mcp_0/disk/enable && echo 1 >$core/fileio_0/file/enable
 }
 
-# lio_luns TPG: both disks, to whoever asks
+# lio_luns TPG: both disks, for any initiator
 lio_luns()
 {
 	local tpg=$1
@@ -77,7 +77,7 @@ scsi_fio()
 		--verify_fatal=1 "$@"
 }
 
-# All sizes a disk can have, one by one and many at once.
+# All sizes a disk can have, one by one and many together.
 scsi_fio_sizes()
 {
 	scsi_fio --name=sizes --filename="$1" --iodepth="$2" --size="$3" \

@@ -69,7 +69,7 @@ static void *wait_end(void *arg)
 	return NULL;
 }
 
-/* What diod answers goes to the client. A message begins with its length. */
+/* Pass diod's answers to the client. A message begins with its length. */
 static void *answer(void *arg)
 {
 	struct conn *conn = arg;

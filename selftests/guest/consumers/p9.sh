@@ -40,7 +40,7 @@ p9_copy()
 		rm $P9_MNT/there $P9_MNT/moved $P9_MNT/link && [ -z "$(ls $P9_DIR/export)" ]
 }
 
-# Many files by several programs at once.
+# Several programs write many files.
 p9_files()
 {
 	local i pids=()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # Sourced by consumers.sh: the options of perftest's programs, by the table in perftest.options:
-# many at once; with FULL=1 also each by itself, once, by the programs in turn, with OPTIONS_ALL=1
+# many together; with FULL=1 also each by itself, once, by the programs in turn, with OPTIONS_ALL=1
 # each with each program. OPTIONS_ONLY, a regular expression, picks some of these by name.
 
 OPTIONS_FILE=$DIR/consumers/perftest.options
@@ -140,7 +140,8 @@ options_verdict()
 	fi
 }
 
-# options_job NAME PORT TOOL SERVICE RESULT OPTION…: reports in one piece, as others do meanwhile.
+# options_job NAME PORT TOOL SERVICE RESULT OPTION…: reports in one piece, because others run beside
+# it.
 options_job()
 {
 	local name=$1 want=$5 log=$OPTIONS_LOGS/${1//\//-} rc=0 begin=${EPOCHREALTIME/./} why

@@ -59,8 +59,7 @@ def exchange(address, peer, port, count, sizes):
         if sender != (peer, port) or data != text(peer, got, sizes[got % len(sizes)]):
             sys.exit(f'datagram {got} of {sender} is not what was sent: {len(data)} bytes')
         got += 1
-    # Both have everything: nobody closes while the other one's last datagrams are in
-    # flight.
+    # Both have everything: neither closes while the other one's last datagrams are in flight.
     print(f'{got} datagrams, {sum(sizes) * count} bytes each way')
     time.sleep(1)
     sock.close()

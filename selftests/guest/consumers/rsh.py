@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """rsh.py --serve | rsh.py [-x] HOST COMMAND…
 
-A remote shell for two machines that nobody else can reach, which is what launchers of
-MPI start their daemons with. What COMMAND says comes out here; its status is ours.
+A remote shell for two machines that no other can reach: launchers of MPI start their daemons with
+it. It prints the output of COMMAND and ends with its status.
 """
 
 import os

@@ -128,7 +128,7 @@ def bulk(sock, megabytes, rng):
 
 
 def parallel(address, port, count):
-    """COUNT connections at once, of which all are open before the first has data."""
+    """COUNT connections together, of which all are open before the first has data."""
     socks = [connect(address, port) for _ in range(count)]
     failed = []
 

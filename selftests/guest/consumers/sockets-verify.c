@@ -115,7 +115,7 @@ static void turns(void)
 	}
 }
 
-/* What was sent before arrives, and then the end of it; the other half goes on. */
+/* Earlier data arrives, and then the end of it; the other half goes on. */
 static void half_closed(void)
 {
 	uint8_t end;

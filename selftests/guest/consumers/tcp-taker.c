@@ -9,7 +9,7 @@
  * neither of new connections nor of one that stands; afterwards both work. In the first round the
  * process destroys its rule, in the second it is killed.
  *
- * The machines talk about the steps over PORT + 1, which nobody takes.
+ * The machines talk about the steps over PORT + 1, which no rule takes.
  */
 #include <arpa/inet.h>
 #include <errno.h>

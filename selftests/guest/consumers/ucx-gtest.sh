@@ -109,7 +109,7 @@ ucx-gtest()
 	[ -x $UCX_GTEST/bin/gtest ] || { result fail consumers/ucx-gtest/build "not in the payload"; return; }
 	[ -z "${UCX_GTEST_ONLY:-}" ] || kinds=${UCX_GTEST_ONLY%%/*}
 	SECONDS=0
-	# A test connects to addresses that nobody has, and waits for the network to say so.
+	# A test connects to addresses that do not exist, and waits for the network to say so.
 	ip route add default dev "$QHCA_IF" 2>/dev/null
 	for kind in $kinds; do
 		ucx_gtest_kind "$kind"

@@ -75,7 +75,7 @@ static void get(void *p, size_t len)
 		struct pollfd pfd = { .fd = sock, .events = POLLIN };
 		ssize_t n;
 
-		/* The peer may need progress on this side meanwhile. */
+		/* The peer may need progress on this side. */
 		if (worker)
 			ucp_worker_progress(worker);
 		if (!poll(&pfd, 1, worker ? 0 : -1))
@@ -425,7 +425,7 @@ int main(int argc, char **argv)
 				fill(out[n], n, sizes[i]);
 				memset(in[n], 0, sizes[i]);
 			}
-			/* What the peer sends next must find these buffers ready. */
+			/* The peer's next messages must find these buffers ready. */
 			barrier();
 			kinds[k].run(sizes[i], count);
 		}

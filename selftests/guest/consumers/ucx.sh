@@ -140,7 +140,7 @@ ucx_perftest()
 		"ucx_perftest -P 0 -p $UCX_PORT -w 10 $2 $QHCA_IP"
 }
 
-# UCP's tests, and with -x those of the transport below, where a device must be named.
+# UCP's tests, and with -x the transport's below, where a device must be named.
 UCX_PERFTESTS='
 rc_v -t tag_lat -s 8 -n 1000
 rc_v -t tag_bw -s 65536 -n 300

@@ -12,7 +12,7 @@
 
 #define PLACES	(2 * WINDOW)
 
-/* What the ends tell each other, over TCP. */
+/* Data that the ends exchange over TCP. */
 struct address {
 	uint32_t rail, qpn, psn, mtu;
 	union ibv_gid gid;
@@ -140,7 +140,7 @@ bool link_greet(struct link *l, int sock, bool first)
 		peer.mtu = mine.mtu;
 	if (!connect_qp(l, gid, mine.psn, &peer))
 		return false;
-	/* The first one sends data at once, so the other one is ready before it answers. */
+	/* The first one sends data immediately, so the other one is ready before it answers. */
 	return first || (post_places(l) &&
 			 send(sock, &mine, sizeof(mine), MSG_NOSIGNAL) == sizeof(mine));
 }
@@ -220,7 +220,7 @@ void link_wait(struct link *l, int ms)
 		note_event(l, &event);
 		ibv_ack_async_event(&event);
 	}
-	/* Nobody says anything there any more: it is closed. */
+	/* The connection is closed. */
 	if (fds[2].revents) {
 		close(l->sock);
 		l->sock = -1;

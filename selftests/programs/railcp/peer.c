@@ -39,7 +39,7 @@ static void take(const uint64_t *words)
 	pthread_mutex_unlock(&peer.lock);
 }
 
-/* What has arrived counts, even if the connection has ended since. */
+/* Data that has arrived counts, even if the connection has ended since. */
 static void drain(struct link *l)
 {
 	struct ibv_wc wc;

@@ -79,7 +79,7 @@ static bool allowed(int rail, int i)
 		return false;
 	if (opts.wrong & RETRY_FOREVER && plan.home[i] != TO_DO)
 		return plan.home[i] == rail;
-	/* What was late goes another way, and the next batch tries this one again. */
+	/* Late parts go another way, and the next batch tries this one again. */
 	if (opts.wrong & KEEP_QPS && plan.home[i] == rail && others(rail))
 		return false;
 	return !(opts.wrong & SPLIT_EVENLY) || share == rail || !plan.live[share];
@@ -137,7 +137,7 @@ void plan_done(int rail, uint64_t number)
 
 	pthread_mutex_lock(&plan.lock);
 	i = number - plan.base;
-	/* Somebody else may have sent it since. */
+	/* Another rail may have sent it since. */
 	if (i < BATCH && plan.owner[i] == rail) {
 		begin = plan.since[i] > plan.last[rail] ? plan.since[i] : plan.last[rail];
 		plan.last[rail] = now();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * railcp: one machine sends data to another, or to itself, over several adapters (rails) at once,
+ * railcp: one machine sends data to another, or to itself, over several adapters (rails) together,
  * and goes on when one of them fails, comes back or gets slow. An example of how a program does
  * that, and of how not: with an option it makes a mistake that others have made. The scenarios of
  * Documentation/faults.rst tell them apart.
@@ -61,7 +61,7 @@ double now(void);
 /** say - a line of the log, if the user wants one */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* What the first word of a message says it is. */
+/* The first word of a message, its type. */
 enum { PROBE = 0x70726f6265, DATA = 0x64617461, END = 0x656e64 };
 
 /** fill - write message @number of that @type, WORDS long */

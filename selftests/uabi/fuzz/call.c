@@ -102,8 +102,8 @@ static const void *sent_from(size_t len)
 }
 
 /*
- * A bug of the core, see testing.rst: nobody can destroy a WQ that was to go to no state. So this
- * request has states that exist, and is not read from memory that others write to.
+ * A bug of the core, see testing.rst: a WQ that was to go to an unknown state cannot be destroyed.
+ * So this request has states that exist, and is not read from memory that others write to.
  */
 static bool is_modify_wq(uint32_t cmd)
 {

@@ -158,7 +158,7 @@ static bool fill_modify_srq(struct call *c)
 		c->drv_len = 0;
 		return true;
 	}
-	/* The stride is that of the old ring: leave room for the largest one. */
+	/* The stride is the old ring's: leave room for the largest one. */
 	drv = (struct qhca_modify_srq_req){
 		.buf_addr = create.buf_addr, .buf_len = number(create.buf_len * 8, create.buf_len),
 		.log_size = create.log_size,

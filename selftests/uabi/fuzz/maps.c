@@ -79,7 +79,7 @@ static void map_one(struct map *m)
 
 /*
  * Touch only the first page: the others may be unmapped. The page of the clock does not come back
- * after MADV_DONTNEED: whoever touches it gets a SIGBUS.
+ * after MADV_DONTNEED: touching it is a SIGBUS.
  */
 static void touch(struct map *m)
 {

@@ -169,7 +169,7 @@ static void add_counters(struct call *c, struct ib_uverbs_create_flow *req, void
 	c->in_len += sizeof(*spec);
 }
 
-/* Requests one specification or two, of Ethernet; nobody else uses the address. */
+/* Requests one specification or two, of Ethernet; no other test uses the address. */
 static bool fill_flow(struct call *c)
 {
 	struct ib_uverbs_create_flow *req = (void *)c->in;
