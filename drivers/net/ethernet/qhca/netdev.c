@@ -70,9 +70,7 @@ static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chans *new,
 	struct qhca_chans *old = rtnl_dereference(nic->chans);
 	int ret;
 
-	/*
-	 * Take scarce resources first: if that fails nothing has changed, and no frame gets lost.
-	 */
+	/* Take scarce resources first: if that fails, nothing changes and no frame gets lost. */
 	ret = old ? qhca_chans_prepare(new) : 0;
 	if (ret)
 		goto err_free;

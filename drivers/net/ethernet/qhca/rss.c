@@ -300,8 +300,7 @@ static int qhca_rss_set_context(struct qhca_nic *nic, struct ethtool_rxfh_contex
  * qhca_create_rxfh_context - ethtool -X context new
  * @netdev: the netdev
  * @ctx: what the core knows of it; filled in
- * @rxfh: number, key and table; a key or table that is not given is the other contexts', or the
- *        default
+ * @rxfh: number, key and table; without these the port's key and the default table
  * @extack: why it is not possible
  *
  * Return: 0 or a negative errno.
