@@ -35,8 +35,8 @@ usage()
 }
 
 # Build root and image are Debian systems, with the owners that they have there. Who is
-# not root makes them in a user namespace, where the files of its root are the caller's and
-# the others those of his subordinate ids; where that is not allowed, with sudo.
+# not root makes them in a user namespace, where the files of its root are the caller's and the
+# others have his subordinate ids; where that is not allowed, with sudo.
 NAMESPACE=(unshare --user --map-root-user --map-auto --)
 
 # How root is to be had: one of root, namespace, sudo, none.
@@ -108,7 +108,7 @@ it: package uidmap, and a line for $(id -un) in /etc/subuid and /etc/subgid" ;;
 # run_step LABEL COMMAND…: run COMMAND with its output in a log file, report every QHCA_EVERY
 # (60) seconds that it is still running, show the end of the log if it fails. The command
 # gets its own process group, so that Ctrl-C takes all of it down. STEP_LOG is the
-# log; STEP_TAG keeps apart those of different variants.
+# log; STEP_TAG keeps apart the logs of different variants.
 run_step()
 {
 	local label=$1 start=$SECONDS every=${QHCA_EVERY:-60} next pid rc=0 file
@@ -209,7 +209,7 @@ wrap()
 	chmod +x "$1/$2"
 }
 
-# device_sources TREE: those of the device in TREE/src, changed files only; meson builds them in
+# device_sources TREE: copy the device's to TREE/src, changed files only; meson builds them in
 # TREE/build, and a TREE in which it never got that far begins anew.
 device_sources()
 {

@@ -21,10 +21,9 @@
 #   qemu*       QEMU's checkpatch on qemu-device/
 #   w1*         the modules with W=1
 #   kernels*    the modules with W=1 for the oldest and the newest kernel
-#   sparse*     the modules with C=2, for the guest's kernel and that of sid
+#   sparse*     the modules with C=2, for the guest's kernel and sid's
 #   cocci*      the kernel's coccinelle scripts, patch-free report mode
-#   tidy*       gcc -Wconversion and clang-tidy on the engine, which a compiler for Windows
-#               takes, too
+#   tidy*       gcc -Wconversion and clang-tidy on the engine, also with a compiler for Windows
 #   cluster     clang-tidy on the cluster simulator, with what sim/ns3/.clang-tidy lists
 # Ends with: N passed, N failed, N skipped (parts). Findings are printed as
 # file:line: message, before the verdict of their part.
@@ -103,12 +102,12 @@ lint_checkpatch()
 	local files rc=0
 	mapfile -t files < <(files 'drivers/*.[ch]' 'include/net/*.h' 'include/uapi/*.h' 'include/trace/*.h')
 	checkpatch FILE_PATH_CHANGES "${files[@]}" || rc=1
-	# What stands in for a newer kernel's macro may leave an argument aside.
+	# A replacement of a newer kernel's macro may leave an argument aside.
 	mapfile -t files < <(files 'include/compat/*.h')
 	checkpatch FILE_PATH_CHANGES,MACRO_ARG_UNUSED "${files[@]}" || rc=1
-	# Code that user space and QEMU compile, too, cannot use kernel types and
-	# helpers; a size assertion belongs right under its structure; a macro that makes a row
-	# of a list is no expression, and does not use all columns.
+	# Code that user space and QEMU also compile cannot use kernel types and helpers; a size
+	# assertion belongs right under its structure; a macro that makes a row of a list is no
+	# expression, and does not use all columns.
 	mapfile -t files < <(files 'include/qhca/*.h' 'selftests/*.[ch]' ':!selftests/guest')
 	checkpatch FILE_PATH_CHANGES,PREFER_KERNEL_TYPES,BIT_MACRO,CAMELCASE,LINE_SPACING,MACRO_ARG_REUSE,MACRO_ARG_UNUSED,COMPLEX_MACRO,PREFER_DEFINED_ATTRIBUTE_MACRO \
 		"${files[@]}" || rc=1
@@ -220,7 +219,7 @@ lint_kernels()
 	! new_modules || { warnings --kernel 6.1 W=1 && warnings --kernel 7 W=1; }
 }
 
-# Debian's stable sparse cannot read headers of 7.x, that of sid can, and sid has some.
+# Debian's stable sparse cannot read headers of 7.x, sid's can, and sid has some.
 lint_sparse()
 {
 	local kernel rc=0

@@ -69,7 +69,7 @@ bool net_send_long(struct hca *from, const uint8_t *frame, size_t len,
 uint64_t net_deliver(struct hca *hca, uint64_t now);
 /* Drop what waits for @hca, a struct hca. */
 void net_forget(void *hca);
-/* The engine to which frames from @smac to @dmac would reach directly, or NULL. */
+/* The engine that frames from @smac to @dmac would reach directly, or NULL. */
 struct qhca_engine *net_neighbour(struct hca *from, const uint8_t smac[6],
                                   const uint8_t dmac[6]);
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Draw what each adapter of a run has sent and when: rails.svg and rails.png.
 
-  rails.py REPORT [DIR]     REPORT is that of vm --report; a vertical line is an entry of --faults
+  rails.py REPORT [DIR]     REPORT is from vm --report; a vertical line is an entry of --faults
 """
 
 import csv

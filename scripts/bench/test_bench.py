@@ -185,7 +185,7 @@ class Steps(unittest.TestCase):
         self.assertEqual(results.failures, [])
 
     def test_reader_failure(self):
-        """The figures of a program that has failed do not count, those of the next do."""
+        """The figures of a program that has failed do not count, the next program's do."""
         reader, results = self.read('@begin\n# figure qps 1 5\n@end 1 0\n'
                                     '@begin\n# figure qps 1 2\n@end 0 0\n')
         self.assertEqual((reader.done, len(results.failures)), (2, 1))
@@ -204,7 +204,7 @@ class Steps(unittest.TestCase):
         return results
 
     def test_rival_round(self):
-        """What is no number spoils the rival's round, and nothing else."""
+        """A figure that is no number spoils the rival's round, and nothing else."""
         results = self.lat('40.00', 'inf', '20.00')
         self.assertEqual(results.failures, [])
         mine, theirs, ratio, met = headline(results, Judgement.ROW)
@@ -222,7 +222,7 @@ class Steps(unittest.TestCase):
                          'not measured: one VM: t: no round has a figure of rxe: rxe ib_.* nan ')
 
     def test_rival_status(self):
-        """One that hangs or crashes, too; but what is ours fails."""
+        """So does a rival that hangs or crashes; but our own figures fail."""
         results = self.read('@begin\n# figure qps 1 5\n@end 0 0\n@begin\n@end 124 0\n')[1]
         self.assertEqual((results.failures, list(results.lost)), ([], [(tables.ONE, 'm', 'rxe')]))
 
@@ -236,7 +236,7 @@ class Steps(unittest.TestCase):
         self.assertEqual(results.discarded(), 1)
 
     def test_tables(self):
-        """Whatever is shown is measured."""
+        """All figures shown are measured."""
         plan = tables.Tables()
         subjects = {(where, m.name, step.subject) for where, measurements in (
             (tables.ONE, plan.headline_one() + plan.sweeps_one()),

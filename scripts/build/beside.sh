@@ -4,8 +4,8 @@
 # beside.sh [--arch arm64|s390x] [--hostile] [--object]
 #
 # Build the device as one object, qhca.so, that the loader puts beside Debian's own QEMU;
-# print the directory with both. DIR/qemu-system-x86_64 and DIR/qemu-img run on any Linux
-# machine without privileges, as those of stock-qemu.sh do, and nothing of QEMU is compiled.
+# print the directory with both. DIR/qemu-system-x86_64 and DIR/qemu-img run on any Linux machine
+# without privileges, like stock-qemu.sh's, and nothing of QEMU is compiled.
 #
 #   --arch     DIR/qemu-system-aarch64 or -s390x in its place; the object is the same
 #   --hostile  with a device that can be told to deceive its driver, for tests
@@ -67,7 +67,7 @@ make_final()
 	publish "$tmp" "$out"
 }
 
-# Meanwhile: it needs no build root.
+# In the background: it needs no build root.
 if [ -z "$object" ]; then
 	fetched=$(mktemp "$QHCA_CACHE/tmp/beside.XXXXXX")
 	trap 'rm -f "$fetched"' EXIT

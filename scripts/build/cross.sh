@@ -4,7 +4,7 @@
 # cross.sh ARCH image|provider|selftests
 # cross.sh ARCH modules [KERNEL]
 #
-# What a machine of another architecture needs. ARCH is arm64, with Debian's kernel for pages
+# The parts of a machine of another architecture. ARCH is arm64, with Debian's kernel for pages
 # of 16 KiB, or s390x, which is big-endian, with what the coming release of Debian has: of the
 # stable one some mirrors lack parts for s390x. Prints the directory with it.
 #
@@ -76,7 +76,7 @@ bootstrap()
 		"$SUITE" "$root" "deb $mirror $SUITE main"
 }
 
-# What maintainer scripts would have done, as far as the guest misses it.
+# Do the work of maintainer scripts that the guest needs.
 configure()
 {
 	local root=$1 name
@@ -96,7 +96,7 @@ assemble()
 {
 	local tmp=$1 root=$1/root
 	configure "$root"
-	# make_initrd() takes the busybox from there, and must take that of the machine.
+	# make_initrd() takes the busybox from there, and must take the machine's.
 	( buildroot_dir() { echo "$root"; }; make_initrd "$root" "$release" "$tmp/initrd" )
 	mv "$root/boot/vmlinuz-$release" "$tmp/vmlinuz" 2>/dev/null ||
 		mv "$root/lib/modules/$release/vmlinuz" "$tmp/vmlinuz"
@@ -187,7 +187,7 @@ compile_selftests()
 		all install INSTALL_PATH="$(br_path "$1")"
 }
 
-# What each is made of, without what a build has left beside it.
+# Copy the sources of each, without the files that a build has left beside them.
 stage_modules()
 {
 	rsync -rR --exclude='.*' --exclude='*.o' --exclude='*.ko' --exclude='*.mod*' \

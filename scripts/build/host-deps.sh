@@ -45,7 +45,7 @@ find_missing()
 	[ ${#missing[@]} != 0 ]
 }
 
-# Unless another run has done it meanwhile.
+# Unless another run has done it since.
 install_missing()
 {
 	find_missing || return 0

@@ -30,7 +30,7 @@ PACKAGES=(
 	libucx-dev libfabric-dev netperf sockperf netcat-openbsd
 	# for the clock of the network card
 	linuxptp
-	# kbuild and verbs programs must build in the guest, too
+	# kbuild and verbs programs must also build in the guest
 	gcc make libc6-dev libibverbs-dev librdmacm-dev
 )
 more=()
@@ -57,9 +57,8 @@ headers()
 		sed 's/^linux-headers-//' | sort -V | tail -n 1
 }
 
-# bootstrap ROOT PACKAGE…: the list, and these. With options that keep dpkg from work that
-# nobody uses: no initramfs (we bring our
-# own), no manual pages, no fsync.
+# bootstrap ROOT PACKAGE…: the list, and these. With options that keep dpkg from useless work: no
+# initramfs (we bring our own), no manual pages, no fsync.
 bootstrap()
 {
 	local root=$1 mirror divert
@@ -114,8 +113,8 @@ assemble()
 	chown -R "$2" "$tmp"
 }
 
-# The first image begins before there is a build root: with the kernel of the moment, which is
-# that of the build root as well if both come from the mirror at about the same time.
+# The first image begins before there is a build root: with the kernel of the moment, which the
+# build root has as well if both come from the mirror at about the same time.
 make_image()
 {
 	local tmp kernel
@@ -142,8 +141,8 @@ make_image()
 	publish "$tmp" "$OUT"
 }
 
-# What the image depends on: the lists above, the initrd's script, and the
-# functions that make it (not this file: a comment costs no image).
+# The image depends on this: the lists above, the initrd's script, and the functions that make it
+# (not this file: a comment costs no image).
 result()
 {
 	local key

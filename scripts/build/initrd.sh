@@ -3,10 +3,10 @@
 # Sourced by build/image.sh and build/kernel.sh: what a kernel needs to start the guest,
 # from ROOT/lib/modules/RELEASE. ROOT is below the cache.
 
-# What the initrd loads to reach the root file system.
+# Modules that the initrd loads to reach the root file system.
 INITRD_MODULES='virtio_pci virtio_blk ext4 virtio_console'
-# What most runs load after that. Decompressing and checking the signature of a
-# module is slow without KVM, so these (and the initrd's) lie there plain.
+# Modules that most runs load after that. Decompressing and checking the signature of a module is
+# slow without KVM, so these (and the initrd's) lie there plain.
 HOT_MODULES='virtio_net virtio_rng rdma_rxe rdma_ucm ib_uverbs ib_umad nvme_rdma nvmet_rdma'
 
 # depends ROOT RELEASE MODULE…: the files of these and of what they need, in loading
@@ -33,7 +33,7 @@ plain_modules()
 {
 	local root=$1 release=$2 strip=${3:-strip}
 	index_modules "$root" "$release"
-	# strip drops the signature, too
+	# strip also drops the signature
 	# shellcheck disable=SC2086,SC2016 # two lists; expands inside
 	depends "$root" "$release" $INITRD_MODULES $HOT_MODULES |
 		"$QHCA_TOP/scripts/build/buildroot.sh" "${@:4}" --root -- sh -ec '
@@ -61,9 +61,8 @@ extract_kernel()
 	[ "$(head -c 4 "$out/vmlinux" | tail -c 3)" = ELF ] || rm -f "$out/vmlinux"
 }
 
-# What the initrd mounts, with one command. Which disk is the first is not known where
-# virtio's devices are on channels. /root/dev comes from a second mount
-# of the one devtmpfs there is.
+# The mounts of the initrd, with one command. Which disk is the first is not known where virtio's
+# devices are on channels. /root/dev comes from a second mount of the one devtmpfs there is.
 fstab()
 {
 	cat <<-'FSTAB'

@@ -146,7 +146,7 @@ own_kernel()
 	echo "$out"
 }
 
-# What else the initrd depends on.
+# Further dependencies of the initrd.
 GUEST=$(hash_text "$INITRD_MODULES" "$HOT_MODULES" "$(declare -f pack plain_modules \
 	make_initrd fstab)" "$(hash_tree "$QHCA_TOP/selftests/guest/initrd-init.sh")")
 case $action in
@@ -195,7 +195,7 @@ wishes()
 		END { for (option in last) print last[option] }' "${CONFIGS[@]}"
 }
 
-# What Kconfig does not grant is printed, an error.
+# Print options that Kconfig does not grant, which is an error.
 configure()
 {
 	wishes >"$1/debug.config"
@@ -244,7 +244,7 @@ make_packed()
 }
 
 if [ "$kind" = arm64 ]; then
-	# make_initrd() takes the busybox from there, and must take that of the machine.
+	# make_initrd() takes the busybox from there, and must take the machine's.
 	sysroot=$("$QHCA_TOP/scripts/build/cross.sh" arm64 image)/sysroot
 	buildroot_dir() { echo "$sysroot"; }
 fi

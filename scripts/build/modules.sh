@@ -93,8 +93,8 @@ make_final()
 	[ -n "$show" ] || ! have "$out" || return 0
 	[ -z "$show" ] || rm -rf "$TREE"	# warnings only come from compiling
 	mkdir -p "$TREE/src"
-	# By content and without times, see build/qemu.sh. What the compiler
-	# left there stays, apart from what belongs to a source that is gone.
+	# By content and without times, see build/qemu.sh. Files of the compiler stay there, unless
+	# their source is gone.
 	rsync -rc --delete --exclude='*.o' --exclude='*.ko' --exclude='*.mod*' \
 		--exclude='.*' --exclude='modules.order' --exclude='Module.symvers' \
 		"$stage/" "$TREE/src/"

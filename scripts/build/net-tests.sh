@@ -27,7 +27,7 @@ SOURCES=(tools/testing/selftests/drivers/net tools/testing/selftests/net/lib
 	tools/testing/selftests/net/lib.sh tools/testing/selftests/net/forwarding/lib.sh
 	tools/testing/selftests/kselftest tools/testing/selftests/kselftest.h
 	tools/net/ynl Documentation/netlink include/uapi/linux)
-# What there is for other drivers, or would be tests of the kernel alone.
+# Tests for other drivers, or of the kernel alone.
 OTHERS=(bonding dsa microchip mlxsw netconsole netdevsim ocelot team virtio_net)
 
 # The package has the first two numbers of the kernel's release in its name.
@@ -41,7 +41,7 @@ kernel_version()
 	cut -d . -f 1,2 <<<"$release"
 }
 
-# Lists of its own, for the ethtool of Debian's sid runs on the guest, too, and its own one is
+# Lists of its own, because the guest also runs the ethtool of Debian's sid, and its own one is
 # older than the tests. apt knows the hashes.
 fetch_source()
 {

@@ -60,8 +60,8 @@ tsan) OPTIONS+=(--enable-debug-info --enable-tsan --disable-werror
 esac
 in_buildroot() { "$QHCA_TOP/scripts/build/buildroot.sh" --qemu -- "$@"; }
 
-# What a QEMU tree needs in order to take the device in. This, the patches and the
-# two overlaid directories are all that differs from Debian's QEMU.
+# Prepare a QEMU tree to take the device in. This, the patches and the two overlaid directories are
+# all that differs from Debian's QEMU.
 hook_tree()
 {
 	local tree=$1 patch

@@ -7,10 +7,10 @@
 # DIR/qemu-system-x86_64 and DIR/qemu-img run on any Linux machine. They bring their own
 # loader, libraries and firmware.
 #
-# It is that of the backports, for machines that qhca-server serves: vfio-user-pci came with
-# QEMU 10.1. DIR/python has qemu.qmp, which the launcher needs: Debian's python3-qemu.qmp.
+# It is from the backports, for machines that qhca-server serves: vfio-user-pci came with QEMU 10.1.
+# DIR/python has qemu.qmp, which the launcher needs: Debian's python3-qemu.qmp.
 #
-#   --stable  that of the release itself, for beside.sh; it has no such package
+#   --stable  from the release itself, for beside.sh; it has no such package
 #   --arch    qemu-system-aarch64 or -s390x instead
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"

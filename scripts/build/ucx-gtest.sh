@@ -4,8 +4,8 @@
 # ucx-gtest.sh
 #
 # Build UCX's own tests, gtest, which no package has, with the UCX that they test; print the
-# directory with bin/gtest and lib/. They are those of Debian 12, whose source has all that
-# they need, for the guest's C library and rdma-core.
+# directory with bin/gtest and lib/. They are from Debian 12, whose source has all that they need,
+# for the guest's C library and rdma-core.
 #
 # UCX finds its modules beside its libraries, so the directory works wherever it is.
 

@@ -7,8 +7,8 @@
 # its tests, which the guest mounts, and our provider for it. Prints the directory with
 # root.ext4.
 #
-# Used by `scripts/vm --rdma-core RELEASE`. The kernel and all other programs stay those of the
-# image; what runs in this root has its own C library and Python.
+# Used by `scripts/vm --rdma-core RELEASE`. The kernel and all other programs stay the image's;
+# programs in this root have its C library and Python.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 

@@ -52,7 +52,7 @@ class Graph:
         for name, const in re.findall(r'^\s*(?:static )?const struct (\w+) (\w+)(?:\[.*\])? =',
                                       text, re.M):
             self.type[const] = name
-        # A structure without a name of its own is that of its constant.
+        # A structure without a name of its own goes by its constant.
         for body, const in re.findall(r'^\s*(?:static )?const struct \{\n(.*?)^\s*\} (\w+)\[',
                                       text, re.M | re.S):
             for member in re.findall(r'\(\*(\w+)\)\(', body):

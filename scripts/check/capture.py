@@ -8,7 +8,7 @@
 Checks lengths, checksums, reserved fields and the ICRC of every RoCE frame, the order
 and the contents of those of each QP (flows.py), and that tshark sees RoCE in the same
 frames, reads the same numbers in all headers and finds no fault. --wire: the frames are
-those of pair-wire.sh, some of them wrong on purpose, with one of every opcode. Ends with:
+from pair-wire.sh, some of them wrong on purpose, with one of every opcode. Ends with:
 N passed, N failed, N skipped.
 """
 
@@ -31,8 +31,8 @@ WRITE_FIRST = 0x06
 REQ, REJ, REP, RTU, DREQ, DREP = 0x10, 0x12, 0x13, 0x14, 0x15, 0x16
 MAD_CM, MAD_HEADER = 0x07, 24
 
-# What tshark calls our fields. It knows neither XRC nor our own opcodes, and takes the
-# placement type of a FETH for three bits, where annex A19 has four.
+# tshark's names for our fields. It knows neither XRC nor our own opcodes, and takes the placement
+# type of a FETH for three bits, where annex A19 has four.
 THEIRS = {
     'bth.opcode': 'bth.opcode', 'bth.se': 'bth.se', 'bth.m': 'bth.m', 'bth.pad': 'bth.padcnt',
     'bth.tver': 'bth.tver', 'bth.pkey': 'bth.p_key', 'bth.destqp': 'bth.destqp',
@@ -108,7 +108,7 @@ class Captured:
         self.dest_qp, self.psn = frame['bth.destqp'], frame['bth.psn']
         self.payload = frame.payload
         self.row = roce.OPCODES.get(self.opcode)
-        # What a retransmission has in common with it.
+        # The part that a retransmission has in common with it.
         self.message = tuple(tuple(fields.values()) for name, fields in frame.headers.items()
                              if name not in ('eth', 'vlan', frame.ip, 'udp', 'bth')), self.payload
 
@@ -282,8 +282,8 @@ def qpn(message, offset):
 
 
 def conversations(frames):
-    """For each REQ: the frames from it on, between the same two machines. What a
-    machine had to retransmit counts once: it is the same from its BTH on."""
+    """For each REQ: the frames from it on, between the same two machines. A
+    retransmitted frame counts once: it is the same from its BTH on."""
     once = {(f.ends, f.dest_qp, f.psn, f.opcode, f.message): f for f in reversed(frames)}
     frames = sorted(once.values(), key=lambda frame: frame.number)
     requests = set()
@@ -295,8 +295,7 @@ def conversations(frames):
 
 
 def pattern(frames):
-    """What K-003 and K-004 say of one connection; None: it was refused, or did
-    something else."""
+    """Judge one connection by K-003 and K-004; None: it was refused, or did something else."""
     active = frames[0].ends
     exchange, seen = {}, []
     for frame in frames:

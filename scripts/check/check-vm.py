@@ -50,7 +50,7 @@ def skip(name, reason):
 
 # ---- options
 
-# In the guest. What it prints in TAP is part of the test: JUnit has to have it.
+# In the guest. Its output in TAP is part of the test: JUnit has to have it.
 JOB = r'''
 echo "cwd $PWD"
 ./program; cat /data/file; echo "from the guest" >out
@@ -146,7 +146,7 @@ def options(extra):
 
 
 def last_words(extra):
-    """Of a QEMU that ends at once: who has asked for it sees them."""
+    """The user sees the last words of a QEMU that ends at its start."""
     done = subprocess.run([VM, 'run', *extra, '--device-arg', 'vectors=1', '--', 'true'],
                           check=False, text=True, capture_output=True)
     result(done.returncode == 125 and "'vectors' must be between" in done.stderr, 'last words',
@@ -154,8 +154,7 @@ def last_words(extra):
 
 
 def wishes(file):
-    """What a guest that wants this file of its host can ask its launcher for; the last is
-    no such thing."""
+    """Requests of a guest that wants this file of its host; the last one is harmless."""
     asked = {'migrate': {'uri': f'exec:touch {file}'}, 'screendump': {'filename': file},
              'human-monitor-command': {'command-line': f'pmemsave 0 4096 {file}'},
              'device_add': {'driver': 'qhca', 'loopback-capture': file}, 'query-status': {}}
@@ -220,7 +219,7 @@ def junit_tests(path):
 # ---- the lab
 
 class Console:
-    """`vm attach`, as somebody types at it."""
+    """`vm attach`, with a user who types."""
 
     def __init__(self, role):
         self.process = subprocess.Popen([VM, 'attach', role], stdin=subprocess.PIPE,
@@ -235,7 +234,7 @@ class Console:
         self.process.stdin.flush()
 
     def answer(self, limit=120):
-        """The status of the last command, and all that has come meanwhile."""
+        """The status of the last command, and all output since."""
         out, end = '', time.monotonic() + limit
         while time.monotonic() < end:
             out += (self.process.stdout.read() or b'').decode(errors='replace')
@@ -276,7 +275,7 @@ def children(pid):
 
 
 def ping_pong(name, server, client):
-    """Two machines, by their names, over RDMA; their host names and addresses, too."""
+    """Two machines, by their names, over RDMA; also their host names and addresses."""
     consoles = {role: Console(role) for role in (server, client)}
     command = 'ibv_rc_pingpong -d $QHCA_DEV -g $QHCA_GID -c -n 50'
     consoles[server].type(f'hostname; getent hosts {client}; {command}')
@@ -313,7 +312,7 @@ def labs(extra):
 
 
 def start_lab(name, machines, extra):
-    """What the launcher knows about it, or None."""
+    """Return the launcher's state of the lab, or None."""
     status = call_lab(machines, extra)
     if not result(status == 0, f'{name}, start', f'status {status}'):
         return None

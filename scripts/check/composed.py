@@ -32,7 +32,7 @@ def parse(vm, *words):
 
 
 def command(opts):
-    """What QEMU would hear."""
+    """Return the command line that QEMU would get."""
     with tempfile.TemporaryDirectory() as top:
         one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
         one.image, one.payload = top, os.path.join(top, 'payload')

@@ -25,7 +25,7 @@ CHECK = '/opt/qhca/guest/check.sh'
 class Program:
     """@sources: the files, below TOP, or text that names the statements it is about.
 
-    @runs: the runs that it is in, if not those of its part. @owns: whether a result is of it.
+    @runs: the runs that it is in, if not its part's. @owns: whether a result is of it.
     """
 
     def __init__(self, name, sources=(), runs=None, text=''):
@@ -125,7 +125,7 @@ class Call(Part):
 class Guest(Part):
     """guest/check.sh in one machine. @sections: its arguments."""
 
-    # What follows these are names, to which a program of this folder belongs.
+    # Words behind these are names, to which a program of this folder belongs.
     NAMED = {'kselftest': 'selftests/*/{}.c', 'pyverbs': ''}
     EXTRA = re.compile(r'TEST_GEN_PROGS_EXTENDED := (.*)')
 
@@ -151,7 +151,7 @@ class Guest(Part):
 
     @classmethod
     def kselftests(cls):
-        """What tests.list has: each C file of the folders, but those of EXTRA."""
+        """Return the rows of tests.list: each C file of the folders, without EXTRA."""
         text = source('selftests/Makefile')
         folders = re.search(r'^FOLDERS := (.*)', text, re.M)[1].split()
         late = re.search(r'^LAST := (.*)', text, re.M)[1].split()
@@ -223,7 +223,7 @@ class Engine(Part):
         self.groups, self.count = groups, count
 
     def tests(self):
-        """Program to the tests of Meson's: those with something set are its own, too."""
+        """Program to the tests of Meson's: tests with something set are also its own."""
         text, out = source(self.MESON), {}
         unit, _, rest = text.partition('\n  \'long\': {\n')
         names = self.UNIT.findall(unit) + self.ONE.findall(unit)
@@ -312,7 +312,7 @@ class Consumers(Part):
     """The consumers of guest/consumers/list that need so many machines, or some of them."""
 
     LIST = f'{GUEST}/consumers/list'
-    # What a consumer brings along that is in no package; without it its test fails.
+    # Builds that a consumer needs and no package has; without them its test fails.
     BRINGS = {'ucx-gtest': 'build/ucx-gtest.sh', 'rnbd': 'build/ulps.sh', 'smb': 'build/ulps.sh'}
     # A test of UCX's has four receivers of half a GB.
     NEEDS = {'ucx-gtest': ['--mem', '4G']}
@@ -364,7 +364,7 @@ class Consumers(Part):
 
     @staticmethod
     def keep(names, lines, where):
-        """What each of them has reported, for docs/consumers.py."""
+        """Keep the results of each, for docs/consumers.py."""
         folder = os.path.join(CACHE, 'consumers', where)
         os.makedirs(folder, exist_ok=True)
         for name in names:

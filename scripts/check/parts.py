@@ -3,9 +3,9 @@
 
 A row: name | kind | runs it is in | its group | what it is (kinds.py).
 
-JOBS parts run at once, in this order as far as they fit: pairs first, then the long ones.
+JOBS parts run together, in this order as far as they fit: pairs first, then the long ones.
 kind: `one` machine or none; `pair`: two machines or more, which must answer each other in
-time, so only one of these runs at once, with priority over the others when CPU is short;
+time, so only one of these runs at a time, with priority over the others when CPU is short;
 `idle`: no time limits, takes the CPU that the others leave; `all`: runs alone.
 """
 
@@ -78,7 +78,7 @@ class Sanitized(Guest):
 
 
 class Hostile(Guest):
-    """A device that deceives its drivers; the long form: seeds of the day, too, on the debug
+    """A device that deceives its drivers; the long form: also seeds of the day, on the debug
     kernel.
     """
 
@@ -90,8 +90,8 @@ class Hostile(Guest):
                          f'--env HOSTILE_NVME_SEEDS=4,7,8,{nvme}', 'lies hostile').run(chosen)
 
 
-# Two send to one through a hub that has no room for it, with and without pauses. What is on its
-# way when the hub asks has room, however late the hub itself is.
+# Two send to one through a hub that has no room for it, with and without pauses. There is room for
+# frames that are on their way when the hub asks, however late the hub itself is.
 INCAST = Steps(*(Machines(3, f'--rate 100 --queue {queue} {how}', f'net-incast.sh {name}')
                  for queue, how, name in ((300, '--pause 60:30', 'paused'),
                                           (4000, '--pfc 60:30', 'asked'), (300, '', 'losing'))))
@@ -105,7 +105,7 @@ def consumers_in_disorder():
 
 
 def other_kernel(name):
-    """What the driver and a kernel have to do with each other."""
+    """The driver on another kernel."""
     return worst([
         one_guest(3600, '--kernel', name, '--device-arg', 'guest-faults=on', '--',
                   'kverbs', 'eth', 'tools', 'kselftest'),
@@ -113,8 +113,8 @@ def other_kernel(name):
              '/opt/qhca/guest/consumers.sh', 'nvme')])
 
 
-# What knows the layout of something, or moves data; without what the machine has not, which is
-# huge pages, device memory, udmabuf, and an IOMMU that maps as much as a user may have.
+# Tests that know the layout of something, or move data; without those that need huge pages, device
+# memory, udmabuf, or an IOMMU that maps as much as a user may have.
 OTHER_ORDER = Guest(3600, f'--arch s390x {FAULTS}', '''
     kselftest abi abi_core abi_resp abi_srq abi_wq answers caps cm cm_xrc counters cq cq_stamps
     device domain doorbell errno events extended faults flow_counters flush forged given import
@@ -123,8 +123,8 @@ OTHER_ORDER = Guest(3600, f'--arch s390x {FAULTS}', '''
 
 
 def net_tests():
-    """The kernel's own tests of network drivers, those of the newest kernel, in a machine that
-    has both ends of the cable. Some want five channels, so there are six CPUs, and two vectors
+    """The kernel's own tests of network drivers, from the newest kernel, in a machine that has both
+    ends of the cable. Some want five channels, so there are six CPUs, and two vectors
     for each.
     """
     built = kinds.output(script('build/net-tests.sh'), '--kernel', '7')
@@ -147,7 +147,7 @@ def soak_guest():
 
 
 def churn(kernel):
-    """What changes the device, its network card and its users, all at a time."""
+    """Changes of the device, its network card and its users, all at a time."""
     seconds, limit = minutes(14400)
     return Sanitized(f'{kernel} --env PATIENCE=300 --env CHURN_SECONDS={seconds}', 'churn',
                      limit).run(None)
@@ -187,8 +187,8 @@ def soak():
 
 
 def instructions():
-    """What a message costs the engine, and posting and polling the provider: not more than
-    before, however busy this machine is; with UPDATE they are what counts from now on.
+    """Messages cost the engine, and posting and polling the provider, no more instructions than
+    before, however busy this machine is; with UPDATE the new counts are kept.
     """
     update = os.environ.get('UPDATE', '')
     return worst([Engine('instructions', f'UPDATE={update}', groups=('--valgrind',),
@@ -255,7 +255,7 @@ PARTS = (
     ('rails-8', 'one', FULL, 'variants',
      Guest(1800, f'{RAILS} --hcas 8 --smp 4 --mem 4G', 'rails')),
     ('rails-server', 'one', FULL, 'server', Guest(1200, f'{RAILS} --server --hcas 2', 'rails')),
-    # What happens to two adapters, and whether the verdict on a program is right.
+    # Faults of two adapters, and whether the verdict on a program is right.
     ('scenarios', 'one', CHECK, '', long_form('check/scenarios.sh')),
     ('unplug', 'one', FULL, 'variants', Guest(1800, UNPLUG, 'life')),
     ('vm', 'one', FULL, 'launcher', launcher('options')),
@@ -319,8 +319,8 @@ PARTS = (
         '--debug-kernel --kernel-arg dma_debug=off --env KSELFTEST_TIMEOUT=7000',
         'kselftest nomem_eth nomem_restart')),
     ('debug', 'one', FULL, 'debug', Sanitized(f'--debug-kernel {FAULTS}', 'kverbs kselftest')),
-    # What happens on two CPUs at once. Races are looked for at more accesses than usual, and
-    # longer, for both CPUs are threads of this machine's.
+    # Races of two CPUs. KCSAN looks at more accesses than usual, and longer, for both CPUs are
+    # threads of this machine's.
     ('kcsan', 'one', FULL, 'debug', Sanitized(
         f'--kcsan {FAULTS} --kernel-arg kcsan.skip_watch=500 --kernel-arg kcsan.udelay_task=200',
         'kverbs soak kselftest rc_data stress events cq notify srq mw mcast kill recovery '

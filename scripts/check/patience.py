@@ -30,7 +30,7 @@ def seconds():
 
 
 def main():
-    # On all CPUs at once, as the tests are.
+    # On all CPUs together, like the tests.
     for _ in range(1, os.cpu_count() or 1):
         if os.fork() == 0:
             break

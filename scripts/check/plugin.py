@@ -9,7 +9,7 @@
 With --full parts run in their long form, with --rxe consumers over rdma_rxe. JOBS parts run at a
 time (one for each CPU, at most 4). Of several parts, programs of those in which one or two
 results have failed run again when nothing else does, if that takes no more than SECOND (1800)
-seconds in all; 0: none. What passes then has passed, and is listed as unsteady.
+seconds in all; 0: none. A result that passes then counts as passed, and is listed as unsteady.
 
 QHCA_CACHE/results/last has the output of each part, and results.tap. QHCA_PATIENCE is how many
 times longer than usual tests may take; patience.py measures it. VMFLAGS goes to scripts/vm,
@@ -76,7 +76,7 @@ class Node(pytest.Collector):
 
 
 class Item(pytest.Item):
-    """What can be run by itself, with others of its part in one process."""
+    """A program that can run by itself, or with others of its part in one process."""
 
     def __init__(self, program, **kwargs):
         super().__init__(**kwargs)
@@ -91,7 +91,7 @@ class Item(pytest.Item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Without -m those of `make check`."""
+    """Without -m select the parts of `make check`."""
     if config.getoption('markexpr'):
         return
     out = [item for item in items if isinstance(item, Item) and 'check' not in item.keywords]
@@ -196,8 +196,8 @@ class Session:
             self.build()
 
     def build(self):
-        """What parts need, so that none of them waits for it. What fails here fails again, and
-        counts, in the part that needs it.
+        """Build what parts need, so that none of them waits for it. A failure here happens again,
+        and counts, in the part that needs it.
         """
         names = {node.name for node in self.items}
         tools = [option for option, users in {

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a part of the tests prints: its results, as it goes, and whether these are all.
+"""The output of a part of the tests: its results, as it goes, and whether these are all.
 
 Results are TAP, of one machine or several, or of test programs one after another. A part also
 prints at least one sum, "N passed, N failed, N skipped", and what it will do: "# plan GROUP:
-NAME…". As a whole it fails if it printed no sum, or sums other than those of its results, or
-did not do what it announced.
+NAME…". As a whole it fails if it printed no sum, or sums that differ from its results, or did not
+do what it announced.
 """
 
 import collections
@@ -40,7 +40,7 @@ class Result:
 
 
 class Report:
-    """What is in the output of one run of a part."""
+    """The results in the output of one run of a part."""
 
     def __init__(self):
         self.results, self.plans, self.sums = [], [], []

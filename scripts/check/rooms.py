@@ -5,10 +5,10 @@
   rooms.py        print every include or call that leads down the list
 
 A room may use itself and the rooms above it; some do not know each other. Includes
-are read, calls are seen by compiling (callgraph.py), those by pointer as well. There is no
-recursion: no function can be reached from itself. Following a QP through its turn takes no
-more visits than before. The tests enter by engine.h and debug.h alone.
-What is defined in a room is called vhca_…, so nothing has a name that drivers have, too.
+are read, calls are seen by compiling (callgraph.py), also calls by pointer. There is no recursion:
+no function can be reached from itself. Following a QP through its turn takes no more visits than
+before. The tests enter by engine.h and debug.h alone. Exported names of a room begin with vhca_,
+so none is also a name in the drivers.
 
 The Makefiles of qhca.ko and qhca_ib.ko list their files so that each calls only those before it.
 """
@@ -31,7 +31,7 @@ DRIVERS = {'qhca': os.path.join(TOP, 'drivers/net/ethernet/qhca'),
 ROOMS = ('.', 'wire', 'core', 'save', 'rules', 'memory', 'events', 'port', 'congestion',
          'qp', 'rq', 'requester', 'responder', 'eth', 'steering', 'link', 'verbs', 'driver',
          'device')
-# What QEMU and the tests may include.
+# Headers that QEMU and the tests may include.
 PUBLIC = {'engine.h', 'trace.def'}
 # Pointers by which a room calls what it does not know: timers that are due, which only the run
 # loop asks for, and what a saved state consists of.

@@ -62,7 +62,7 @@ class Run:
             os._exit(min(abs(status), 255))
 
     def read(self):
-        """What has come. Returns its lines, or None at the end."""
+        """Read new output. Returns its lines, or None at the end."""
         data = os.read(self.pipe, 1 << 16)
         self.log.write(data)
         *lines, rest = (self.rest + data).split(b'\n')

@@ -60,7 +60,7 @@ judged()
 	same status $rc $want && grep -q "vm: $2: $3" "$log"
 }
 
-# What happens in two machines at times that a seed draws, and what a program makes of that.
+# Faults in two machines at times that a seed draws, and how a program survives them.
 seeded()
 {
 	cat >"$LOGS/schedule" <<-EOF

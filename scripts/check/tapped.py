@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""pytest --tap: results in TAP and their sum, for whoever reads the output of a part."""
+"""pytest --tap: results in TAP and their sum, for the reader of a part's output."""
 
 import pytest
 

@@ -26,7 +26,7 @@ class Options(unittest.TestCase):
                          ['arm64', 'arm64', 'amd64'])
 
     def test_nobody(self):
-        """What no machine would take is no option of theirs."""
+        """An option that no machine would take is refused."""
         for words, machine in ((['run', '--arch', 'b:s390x', '--', 'x'], 'b'),
                                (['shell', '--arch', 'b:s390x'], 'b'),
                                (['lab', '-n', '2', '--arch', 'c:arm64'], 'c'),

@@ -13,7 +13,7 @@ import kinds
 import parts
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# What is around churn(). A round takes a second; in the round BAD something fails.
+# The surroundings of churn(). A round takes a second; in the round BAD something fails.
 STUBS = """
 unset SECONDS     # it is a clock no more
 SECONDS=0 LOGS=$DIR/logs
@@ -98,7 +98,7 @@ class Storm(unittest.TestCase):
                                          f"storm_complaints '{mark}'"), [str(count)])
 
     def test_settings(self):
-        """Whatever is refused does not pass for what it was like before."""
+        """A refused setting does not pass for the one from before."""
         shown = {'-l': 'Combined: 4\nCombined: {0}',
                  '-c': 'Adaptive RX: {1}  TX: off\nrx-usecs: {2}',
                  '-g': 'RX: 4096\nTX: 4096\nRX: {3}\nRX Mini: n/a\nTX: {4}\nTX push: 1'}

@@ -53,7 +53,7 @@ class Options(unittest.TestCase):
 
 
 class Machines(unittest.TestCase):
-    """What two machines with so many HCAs are made of."""
+    """The parts of two machines with so many HCAs."""
 
     def nics(self, hcas, *words, index=1):
         with mock.patch.object(build, 'choose_device'):

@@ -238,7 +238,7 @@ class Switch(unittest.TestCase):
         got = a.frames()
         self.assertEqual(got[-1], frames.priority_pause({3: 0}))
         self.assertEqual({*got[:-1]}, {frames.priority_pause({3: 0xffff})})
-        # At once, each time that half of a pause is over, and at the end.
+        # Immediately, each time that half of a pause is over, and at the end.
         half = frames.LONGEST * frames.QUANTUM / 4000000 / 2
         self.assertIn(len(got), range(3, int(took / half) + 3))
 
@@ -269,7 +269,7 @@ class Process(unittest.TestCase):
         a.setblocking(False)
         data = b''
         b.settimeout(0.1)
-        while not data:         # a frame that comes before b is plugged in is nobody's
+        while not data:         # a frame that comes before b is plugged in is lost
             a.send(wire)
             try:
                 data = b.recv(len(wire), socket.MSG_WAITALL)

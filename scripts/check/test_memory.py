@@ -12,7 +12,7 @@ from vmlib.build import SCRIPTS
 
 
 class Memory(unittest.TestCase):
-    """One unit, whoever has the memory in the end."""
+    """One unit, whichever process has the memory in the end."""
 
     @staticmethod
     def parsed(*words):
@@ -20,7 +20,7 @@ class Memory(unittest.TestCase):
         return vm['parse'](['run', *words, '--', 'true'])
 
     def options(self, *words):
-        """What QEMU hears about it."""
+        """Return QEMU's options for it."""
         args = composed.command(self.parsed(*words))
         backend = [arg for arg in args if arg.startswith('memory-backend')]
         return args[args.index('-m') + 1], *backend

@@ -107,7 +107,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(kinds.Guest.kselftests()[-1], 'undone')
 
     def test_chosen(self):
-        """What the guest is told to run."""
+        """The sections that the guest is told to run."""
         guest = kinds.Guest(9, '', 'claims eth kselftest')
         self.assertEqual(guest.words(None), ['claims', 'eth', 'kselftest'])
         self.assertEqual(guest.words(['eth', 'mw']), ['eth', 'kselftest', 'mw'])
@@ -158,14 +158,14 @@ class Session(unittest.TestCase):
         self.assertEqual(len(list(xml.iter('testcase'))), 4)
 
     def test_bad(self):
-        """What has failed is there with its reason, twice, and counts."""
+        """A failure is listed with its reason, twice, and counts."""
         status, lines, xml = self.session([BAD, BAD], [GOOD])
         self.assertEqual((status, lines[-1]), (1, '3 passed, 1 failed, 0 skipped'))
         self.assertIn('not ok - p0: x', lines)
         self.assertIn('why', xml.find('.//failure').text)
 
     def test_unsteady(self):
-        """What fails in one of two runs is told, and counts if it is the second."""
+        """A failure in one of two runs is listed, and counts if it is the second."""
         status, lines, _ = self.session([BAD, GOOD], [GOOD])
         self.assertEqual((status, lines[-1]), (0, '4 passed, 0 failed, 0 skipped'))
         self.assertEqual(self.told(lines, 'unsteady'), ['unsteady p0: x'])

@@ -43,7 +43,7 @@ class Language(unittest.TestCase):
             self.assertEqual(entries(f'1s a/0: {what}')[0].commands, (name, arguments))
 
     def test_seed(self):
-        """Times that are drawn are those of the seed."""
+        """Times are drawn by the seed."""
         def drawn(seed):
             return [one.delay for one in entries(f'seed {seed}\n' + '1s~2s a/0: none\n' * 9)]
         self.assertEqual(drawn(3), drawn(3))
@@ -163,7 +163,7 @@ class Playing(unittest.TestCase):
         self.assertIn('a/0: tx dorp: no such word', said)
 
     def test_plug(self):
-        """It waits until the guest has let the adapter go; that of a server cannot go."""
+        """It waits until the guest has let the adapter go; a server's cannot go."""
         one = Machine('a')
         text = '1ms a/1: port ce=1%\n2ms a/1: unplug\n3ms a/1: plug'
         player, _ = self.play(text, 0.3, one)

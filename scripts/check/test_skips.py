@@ -45,7 +45,7 @@ class Skips(unittest.TestCase):
             self.assertEqual(totals, '0 passed, 1 failed, 0 skipped')
 
     def test_patience(self):
-        """What has patience of its own and fails gets another try, and leaves it as it was."""
+        """A step with patience of its own that fails gets another try, and leaves it as it was."""
         script = """PATIENCE=8 n=0
             tries() { n=$((n + 1)); sleep "$PATIENCE"; [ $n = 2 ]; }
             until_true tries && result ok "$n tries, $PATIENCE"

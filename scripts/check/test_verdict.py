@@ -128,7 +128,7 @@ class Judging(unittest.TestCase):
         self.assertIn('had not ended', self.bad(well, text, status=124)[0])
 
     def test_counters_begin_anew(self):
-        """As those of an adapter that was taken out."""
+        """As if the adapter was taken out."""
         rows = ['seconds,machine,rail,tx_bytes,rx_bytes,retransmit,what', '0,,,,,,event carrying',
                 '0,a,0,5000000,0,0,', '1,a,0,6000000,0,0,', '2,a,0,,,,', '3,a,0,2000000,0,0,']
         found = verdict.Report(io.StringIO('\n'.join(rows)), 'carrying')

@@ -244,7 +244,7 @@ class Requests(unittest.TestCase):
             self.refused(text)
 
     def test_named_twice(self):
-        """What is judged is what is sent."""
+        """The text that is judged is the text that is sent."""
         text = '{"execute": "quit", "execute": "query-status"}'
         self.assertEqual(json.loads(requests.command(text, NICS)),
                          {'execute': 'query-status', 'arguments': {}})
@@ -345,7 +345,7 @@ class Logs(unittest.TestCase):
 
 class Command(unittest.TestCase):
     def test_log_has_limit(self):
-        """What QEMU logs of its guest goes through a pipe of ours, not to a file."""
+        """QEMU's log of its guest goes through a pipe of ours, not to a file."""
         opts = types.SimpleNamespace(console=False, iommu=False, smp=1, mem=1024, kernel_arg=[],
                                      allow_splat=True, internet=False, mounts=[], trace=[],
                                      gdb=False, qemu_arg=[], server=False, arch='amd64')
@@ -361,7 +361,7 @@ class Command(unittest.TestCase):
 
 
 class LastWords(unittest.TestCase):
-    """A QEMU that ends at once."""
+    """A QEMU that ends at its start."""
 
     def run_qemu(self, mode, text):
         opts = types.SimpleNamespace(mode=mode, timeout=20, gdb=False, debug_kernel=None,

@@ -7,7 +7,7 @@
   unseen.py keep MEMORY                         remember such lines, from standard input
 
 MEMORY is a file in the cache, WHAT names the checker, its version and its options. A file is
-another one if its content changes, or that of a file of ours that it includes.
+another one if its content changes, or the content of a file of ours that it includes.
 """
 
 import functools

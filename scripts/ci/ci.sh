@@ -8,7 +8,7 @@
 # in the directory that this is called in, which the machine has, to read and to write.
 # The exit status is the command's; 124 timeout, 125 the machine died, 123 the kernel
 # complained. With --scenario NAME something happens to the two adapters of the machine, and the
-# status is that of the verdict, 0 or 1. CI systems give their settings as variables:
+# status is the verdict's, 0 or 1. CI systems give their settings as variables:
 #
 #   QHCA_RUN       the command, as shell text
 #   QHCA_PACKAGES  packages of Debian's that it needs, besides compilers and rdma-core
@@ -22,7 +22,7 @@
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
 # Results that a run needs, besides the build root; with them it needs none of the trees that
-# they were built in. Whatever is used is touched.
+# they were built in. Used results are touched.
 KEPT=(image beside stock-qemu qhca-so qemu-source modules provider selftests guest-kernel)
 
 # Debian's mirrors have a package for some weeks only: nothing is kept longer than a month.

@@ -3,9 +3,9 @@
 #
 # ci/example.sh
 #
-# The example project in the hands of CI systems: the commands of action.yml run its tests
-# and keep what was built, those of gitlab.yml run them once more with nothing but that, after
-# one of them has been broken. Prints TAP.
+# The example project in the hands of CI systems: the commands of action.yml run its tests and keep
+# the builds, the commands of gitlab.yml run them once more with only these builds, after one of
+# them has been broken. Prints TAP.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 

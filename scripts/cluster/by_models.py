@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Compare the engine's reaction point with those of other simulators; prints TAP.
+"""Compare the engine's reaction point with other simulators'; prints TAP.
 
   by_models.py CHECKOUT…
       of https://github.com/bobzhuyb/ns3-rdma, by the first author of the DCQCN paper (SIGCOMM
@@ -37,7 +37,7 @@ RESTS, SWINGS = '7905 100 soon', '400 100'
 
 
 def functions(wanted):
-    """Of those of the models of which there are checkouts."""
+    """Functions of the models that have a checkout."""
     texts = {}
     for name in wanted:
         source, begin, end, _ = MODELS[name]
@@ -50,7 +50,7 @@ def functions(wanted):
 
 
 def compare(network, wanted, many=FLOWS):
-    """So many flows of the engine are where those of these models are."""
+    """So many flows of the engine are where these models' flows are."""
     models = functions(wanted)
     if not models:
         print(f'# no checkout with {" or ".join(wanted)}')

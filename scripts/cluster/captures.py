@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Judge captures of a cluster run (--pcap) by what tshark reads in them.
 
-The rules of go-back-N and of CNPs are those of Lumina's checkers (SIGCOMM 2023), which see one
-trace from the switch in the middle and have to guess what arrives. Here each end has its own.
+The rules of go-back-N and of CNPs are from Lumina's checkers (SIGCOMM 2023), which see one trace
+from the switch in the middle and have to guess what arrives. Here each end has its own.
 """
 
 import os
@@ -90,7 +90,7 @@ def flows(frames):
     for frame in frames:
         if frame.data:
             found[frame.src, frame.qp].append(frame)
-        # A marked ACK has a CNP, too, to the QP that receives.
+        # A marked ACK also has a CNP, to the QP that receives.
         elif (frame.dst, frame.src) in ends and (frame.src, frame.qp) not in ends.values():
             found[ends[frame.dst, frame.src]].append(frame)
     return found
@@ -99,7 +99,7 @@ def flows(frames):
 # ---- go-back-N
 
 class Ordered:
-    """What both ends of a flow share: ACKs only move on; a NAK is not repeated before the packet
+    """Rules for both ends of a flow: ACKs only move on; a NAK is not repeated before the packet
     that it asks for has been on its way again, and acknowledges what is before it."""
 
     def __init__(self, first):
@@ -187,7 +187,7 @@ def goes_back(frames, role, begin):
 # ---- marks and notifications
 
 def marks(sent, received):
-    """What ends see of marks: a sender sets none, and a switch changes nothing else. Without loss
+    """Check marks at the ends: a sender sets none, and a switch changes nothing else. Without loss
     the frames of a flow arrive as they were sent."""
     for frame in sent:
         if frame.ecn == CE or (frame.data and frame.ecn not in ECT):
@@ -220,7 +220,8 @@ def notifications(frames, interval):
 
 
 def by_queue(arriving, leaving, kmin, kmax):
-    """What a switch marks: arriving at some of its ports and leaving at one, in order of time.
+    """Check a switch's marks on frames arriving at some of its ports and leaving at one, in order
+    of time.
     Its queue is what has come and does not leave yet."""
     left, queue, at = Counter(), 0, 0
     for frame in leaving:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What DCQCN should come to rest at, by its papers and by what a flow does between two cuts.
+"""Where DCQCN should come to rest, by its papers and by the course of a flow between two cuts.
 
 All rates in bytes per second, all times in seconds.
 """
@@ -52,7 +52,7 @@ def fluid(flow):
     rate = flow.rate / flow.packet
 
     def increases(p, packets):
-        """Those of a counter, for a packet, and those of them that raise the target."""
+        """Increases of a counter, for a packet, and how many of them raise the target."""
         none = packets * math.log1p(-p)     # of the chance that there is no mark
         each = p / math.expm1(-none) if none > -500 else 0
         return each, each * math.exp(flow.stages * none)

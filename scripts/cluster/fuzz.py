@@ -36,7 +36,7 @@ def topology(rng):
 
 
 def rough(rng):
-    """What makes a network interesting."""
+    """Properties that make a network interesting."""
     some = {'loss': rng.choice((0.01, 0.1, 1, 5)), 'pfc': rng.choice(('60:30', '5:4', '200:0')),
             'red': rng.choice(('0:0:0', '0:1:100', '20:21:50')), 'dcqcn': 1,
             'memory': rng.choice((20000, 100000, 1000000)), 'retries': rng.randint(0, 7),

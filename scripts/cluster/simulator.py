@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from vmlib.build import CACHE, SCRIPTS
 
 
-# What depends on the machine that runs it.
+# Figures that depend on the machine that runs it.
 COSTS = ('memory_mib', 'wall_s', 'engine_s')
 
 
@@ -63,7 +63,7 @@ def folder():
 
 
 def inside(path):
-    """What the simulator calls a path in the cache."""
+    """Return the simulator's name for a path in the cache."""
     return os.path.join('/qhca-cache', os.path.relpath(path, CACHE))
 
 
@@ -86,7 +86,7 @@ def run(options, ranks=1, quiet=True, keep=None):
                    table(os.path.join(work, 'series.csv')))
 
 
-# What a failure is looked for with less of, and how little makes sense.
+# Numbers to reduce while a failure stays, and how little makes sense.
 LESS = (('hosts', 2), ('bytes', 1), ('window', 1))
 
 

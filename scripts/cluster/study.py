@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What congestion, pauses, loss and a slow host do to a cluster, see Documentation/clusters.rst.
+"""Effects of congestion, pauses, loss and a slow host on a cluster, see Documentation/clusters.rst.
 
   study.py [NAME…]       run these studies, or all, and keep what is drawn of them
   study.py --draw DIR    draw what is kept
@@ -24,7 +24,7 @@ from vmlib.build import SCRIPTS     # noqa: E402
 KEPT = os.path.join(os.path.dirname(SCRIPTS), 'Documentation/results/clusters.json')
 POINTS = 60         # of a line
 
-# Adapters' defaults, where the device has those of the paper.
+# Adapters' defaults, where the device has the paper's.
 ADAPTERS = 'np_min_time_between_cnps=4,rp_time_reset=300,rp_ai_rate=5,rp_hai_rate=50'
 MANY = {'hosts': 257, 'topology': 'star', 'bytes': 4 << 20, 'pfc': '100:50', 'memory': 64000000,
         'width': 500000}

@@ -124,7 +124,7 @@ def switches_mark():
 
 
 def queue():
-    """What comes to the switch for host 0, and what leaves to it, in order of time."""
+    """Frames that come to the switch for host 0, and that leave to it, in order of time."""
     _, files = incast()
     first = captures.address(0)
     arriving = [frame for number in range(1, INCAST['hosts'])
@@ -176,7 +176,7 @@ def losses_are_repaired():
                 seen[name] += getattr(machine, name)
     for flow, frames in captures.flows(files['host-0']).items():
         none(goes_back(frames, captures.Receiver)[0], flow)
-    # NAKs get lost, too.
+    # NAKs also get lost.
     check(seen['timeouts'] == run.values['timeout'] > 0 and
           10 < seen['naks'] <= run.values['tx_nak_seq'], f'{seen} {run.values}')
 

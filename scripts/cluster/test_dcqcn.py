@@ -86,7 +86,7 @@ def many_flows():
 
 
 def up_to_256_flows():
-    """Reaction points alone, which hear of marks at once, so that nothing swings."""
+    """Reaction points alone, which hear of marks without delay, so that nothing swings."""
     many = 4, 16, 64, 256
     for flows, (rest,) in zip(many, judge.run([f'{flows} 7905 100 soon' for flows in many])):
         expected = dcqcn.cycles(dcqcn.Flow(share_of(flows), PAYLOAD + HEADERS))

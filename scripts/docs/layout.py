@@ -9,8 +9,8 @@
                       structures whose size no assertion states
 
 Offsets, sizes, types and values come from the debugging information of an object file:
-gdb of the build root reads this very file as a script, and prints them. What the fields
-and constants mean comes from the comments in the headers.
+gdb of the build root reads this very file as a script, and prints them. The meaning of fields and
+constants comes from the comments in the headers.
 """
 
 import json
@@ -283,7 +283,7 @@ def tagged(field, what):
 
 
 def judge(title, rows, fields, size):
-    """What is wrong with the rows, which are of one structure."""
+    """Report what is wrong with the rows, which are of one structure."""
     names = {field.rpartition('.')[2]: None for field, *_ in fields}
     for number, at, length, what in rows:
         here = [field for field, first, count, _ in fields if (first, count) == (at, length)]

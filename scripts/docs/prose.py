@@ -4,8 +4,8 @@
 
   prose.py    say where a sentence has another number than the code
 
-Constants of include/qhca/ are in tables, which layout.py and qtest/test_doc.py check. What the
-device does with others is told in sentences: each has a row here, with its pattern.
+Constants of include/qhca/ are in tables, which layout.py and qtest/test_doc.py check. Others are in
+sentences: each has a row here, with its pattern.
 """
 
 import os
@@ -58,7 +58,7 @@ def read(name):
 
 
 def defined(text, name):
-    """What a macro stands for, if that is a number; None otherwise."""
+    """Return the number that a macro stands for, or None if it is no number."""
     found = re.search(rf'^#define {name}[ \t]+(0x[0-9a-f]+|[0-9]+)u?\b', text, re.M)
     return int(found[1], 0) if found else None
 

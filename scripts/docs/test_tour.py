@@ -48,7 +48,7 @@ class Tour(unittest.TestCase):
             'cqe-send', 'poll'])
 
     def test_kept(self):
-        """What the documentation keeps is a whole run, and its frames are right."""
+        """The documentation keeps a whole run, and its frames are right."""
         record = Record.load(tour.KEPT)
         keys = [step.key for step in record.read().steps]
         self.assertEqual((keys.count('poll'), len(record.frames)), (3, 4))

@@ -10,8 +10,8 @@
                        times; prints TAP
 
 The program is selftests/guest/tour.c. The steps come from QEMU's trace events, the frames
-from the device's capture of what never leaves it. What is kept is in
-Documentation/results/tour.json.
+from the device's capture of frames that never leave it. Documentation/results/tour.json keeps the
+result.
 """
 
 import difflib
@@ -43,7 +43,7 @@ EVENTS = ('qhca_doorbell', 'qhca_wqe', 'qhca_tx', 'qhca_rx', 'qhca_dma_entry', '
 
 
 def directory():
-    """A temporary one, which the build root sees, too."""
+    """A temporary one, which the build root also sees."""
     return tempfile.TemporaryDirectory(prefix='tour.', dir=os.path.join(CACHE, 'tmp'))
 
 

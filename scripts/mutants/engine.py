@@ -15,7 +15,7 @@ import sys
 import matrix
 import plant
 
-# What reads sources, and what counts bytes.
+# Tests that read sources, or count bytes.
 OTHERS = ('test_listed', 'test_contract', 'lean')
 
 
@@ -46,7 +46,7 @@ def asked(args, build_dir):
 
 
 def proofs(build_dir):
-    """What meson would run, without tap.py around it."""
+    """Return the tests that meson would run, without tap.py around them."""
     tests = json.loads(subprocess.run(['meson', 'introspect', '--tests', build_dir], check=True,
                                       stdout=subprocess.PIPE).stdout)
     for test in tests:

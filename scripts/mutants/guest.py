@@ -20,9 +20,9 @@ import splat
 
 PARAM = '/sys/module/qhca/parameters/mutant'
 SELFTESTS = '/opt/qhca/selftests'
-# Sections of guest/check.sh, which print TAP, too.
+# Sections of guest/check.sh, which also print TAP.
 SECTIONS = ('kverbs', 'eth', 'claims', 'cm', 'tools')
-# What needs a machine of its own, or takes the machine with it.
+# Tests that need a machine of their own, or take the machine with them.
 OTHERS = ('suspend', 'slow')
 
 

@@ -18,7 +18,7 @@ INTEGERS = {T.CHAR_U, T.UCHAR, T.USHORT, T.UINT, T.ULONG, T.ULONGLONG, T.CHAR_S,
 KEYWORD = re.compile(rb'\s*(if|while|for)\b')
 JUMPS = {K.BREAK_STMT, K.CONTINUE_STMT, K.GOTO_STMT}
 SIMPLE = {K.DECL_REF_EXPR, K.MEMBER_REF_EXPR}
-# What has another value or another meaning where it stands in one of these.
+# An expression in one of these has another value or another meaning.
 CONSTANT = {K.ENUM_DECL, K.STRUCT_DECL, K.UNION_DECL, K.STATIC_ASSERT, K.ASM_STMT,
             K.CXX_UNARY_EXPR, K.StmtExpr, K.GENERIC_SELECTION_EXPR}
 
@@ -156,7 +156,7 @@ class Finder:
                         self.walk(child, cursor)
 
     def inside_macro(self, at):
-        """What a macro makes cannot be changed at one of its uses."""
+        """Code that a macro makes cannot be changed at one of its uses."""
         return any(start < at < end for start, end in self.macro)
 
     def add(self, cursor, operator, start, end, *inserts):
@@ -178,7 +178,7 @@ class Finder:
     # Each of these looks at one kind of cursor. @parent is the one around it.
 
     def condition(self, cursor):
-        """if, while, do: negated. What the parentheses hold is in the text."""
+        """if, while, do: negated. The parentheses are in the text."""
         at = cursor.extent.start.offset
         if cursor.kind is K.DO_STMT:
             at = list(cursor.get_children())[0].extent.end.offset
@@ -348,7 +348,7 @@ def plant(source, sites, numbers):
     inserts = []
     for site in sites:
         for at, text in site.inserts:
-            # What ends here goes before what begins here; of two that begin here the longer
+            # Texts that end here go before texts that begin here; of two that begin here the longer
             # one goes first, of two that end here the shorter one.
             begins = at == site.start or (site.operator == 'swap' and text.startswith('('))
             inserts.append((at, begins, -site.end if begins else -site.start,

@@ -25,8 +25,8 @@ MAKER="${DEBFULLNAME:-The qhca authors} <${DEBEMAIL:-qhca@localhost}>"
 NOT_FOR_US=bad-distribution-in-changes-file,initial-upload-closes-no-bugs
 NOT_FOR_US+=,bogus-mail-host,bogus-mail-host-in-debian-changelog
 
-# What qhca-vm needs of this tree: to build and to start all but QEMU and the server. The drivers are in
-# qhca-dkms as well.
+# The parts of this tree that qhca-vm needs to build and to start all but QEMU and the server. The
+# drivers are in qhca-dkms as well.
 SOURCES=(
 	Kbuild Makefile drivers include providers/qhca selftests
 	scripts/vm scripts/vmlib scripts/lib.sh scripts/build/buildroot.sh

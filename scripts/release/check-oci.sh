@@ -44,7 +44,7 @@ plan oci unpack help run mount pair served alone
 export EXPECT_LINES=30
 if expect oci/unpack unpack "$oci"; then
 	expect oci/help run --help
-	# What a runtime mounts at /src, and qhca-vm in the guest.
+	# A runtime mounts this at /src, and qhca-vm in the guest.
 	printf '#!/bin/sh\n/opt/qhca/guest/demo.sh && uname -r >release\n' |
 		as_root install -m 755 /dev/stdin "$WORK/bundle/rootfs/src/test.sh"
 	if run run --rxe --timeout 900 --mount . -- ./test.sh; then

@@ -3,10 +3,10 @@
 #
 # check-packages.sh
 #
-# What `make packages` makes, as somebody new would use it: in a fresh Debian, beside
-# Debian's QEMU, qhca-vm does the job of `make run`, starting with nothing, and starts a machine
-# with qhca-server; then drivers and provider are installed in a fresh guest, see
-# guest/packages.sh. Prints TAP and totals.
+# Use the packages of `make packages` as a new user would: in a fresh Debian, beside Debian's QEMU,
+# qhca-vm does the job of `make run`, starting with nothing, and starts a machine with qhca-server;
+# then drivers and provider are installed in a fresh guest, see guest/packages.sh. Prints TAP and
+# totals.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
@@ -44,7 +44,7 @@ enter()
 	as_root unshare --mount --propagation private /bin/sh -ec '
 		root=$1
 		shift
-		# A root that can be made private again, by whoever does the same inside.
+		# A root that a script inside, which does the same, can make private again.
 		mount --bind "$root" "$root"
 		mount --rbind /dev "$root/dev"
 		mount --rbind /proc "$root/proc"
@@ -59,8 +59,7 @@ enter()
 	' sh "$ROOT" "$@"
 }
 
-# What libvirt and virtme-ng ask for, all in one machine that does not run; its screen
-# answers.
+# Features that libvirt and virtme-ng use, all in one machine that does not run; its screen answers.
 features()
 {
 	# shellcheck disable=SC2016 # expands inside

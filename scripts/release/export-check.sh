@@ -33,7 +33,7 @@ apply()
 	git diff --exit-code --stat series applied
 }
 
-# What a driver needs around it.
+# The configuration that a driver needs.
 CONFIG='MODULES=y 64BIT=y SMP=y PCI=y PCI_MSI=y NET=y INET=y IPV6=y NETDEVICES=y ETHERNET=y
 	DEBUG_FS=y INFINIBAND=m INFINIBAND_USER_ACCESS=m INFINIBAND_ADDR_TRANS=y WERROR=y
 	FTRACE=y TRACING=y QHCA=m INFINIBAND_QHCA=m'

@@ -9,8 +9,8 @@
 # here unless --out names another.
 #
 # The base is the newest release that the sources are written for and Debian has: Linux of
-# kernel_suite 7 in lib.sh, the QEMU of build/qemu.sh, the rdma-core of sid. What older
-# ones need (include/compat/, compat.cmake, compat.h) stays behind.
+# kernel_suite 7 in lib.sh, the QEMU of build/qemu.sh, the rdma-core of sid. Code for older ones
+# (include/compat/, compat.cmake, compat.h) stays behind.
 #
 #   --check  apply the series to the unpacked release, in which nothing else is
 #            changed, and build what it brings; the results in TAP
@@ -316,7 +316,7 @@ in_tree()
 	STEP_TAG=$project
 	make_base "$project" "$tree"
 	cd "$tree/src"
-	# Whatever the user wants of git elsewhere.
+	# Ignore the user's settings of git.
 	export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 	"$@"
 	cache_trim "export-$project" 1

@@ -37,9 +37,9 @@ def main(path, profile, *words):
     process['terminal'] = False
     process['user'] = {'uid': 1000, 'gid': 1000}
     process['noNewPrivileges'] = True
-    # What a user has who is not root; podman leaves root eleven of them.
+    # As for a user who is not root; podman leaves root eleven of them.
     process['capabilities'] = {}
-    # There may be nobody here to manage cgroups.
+    # There may be no manager of cgroups here.
     config['mounts'] = [m for m in config['mounts'] if m['type'] != 'cgroup']
     config['linux'].pop('resources', None)
     with open(profile, encoding='utf-8') as file:

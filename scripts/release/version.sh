@@ -5,8 +5,8 @@
 #
 # Print the version of this tree, in a form that Debian sorts: 0.1, the newest in
 # CHANGELOG.md, if HEAD has the tag v0.1; 0.1~git20261122.123abcd before that tag;
-# 0.1+3.123abcd three commits behind it. What is not committed adds .dirty. --date: seconds
-# since 1970, of the commit.
+# 0.1+3.123abcd three commits behind it. Uncommitted changes add .dirty. --date: seconds since 1970,
+# of the commit.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 

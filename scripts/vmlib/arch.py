@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is different in machines of another architecture than the host's."""
+"""Differences of machines of another architecture than the host's."""
 
 import copy
 import platform

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Run the build scripts; cached results return at once."""
+"""Run the build scripts; cached results return immediately."""
 
 import contextlib
 import glob
@@ -19,7 +19,7 @@ SCRIPTS = os.path.join(TOP, 'scripts')
 CACHE = os.environ.get('QHCA_CACHE') or os.path.join(
     os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'), 'qhca')
 
-# What a container image brings along instead of the means to build it: image, modules, …
+# Results that a container image has instead of the means to build them: image, modules, …
 READY = os.path.join(TOP, 'ready')
 
 # The source of each of these; without it there is nothing to build.
@@ -33,7 +33,7 @@ SOURCES = {
 }
 
 
-# What the first run takes of the disk, and later ones may.
+# Space that the first run takes of the disk, and later ones may.
 FIRST_BYTES, LATER_BYTES = 9 << 29, 500 << 20
 
 RUNNING = []    # build scripts that run now, for stop()
@@ -52,7 +52,7 @@ class BuildError(Exception):
 
 
 def ask_root():
-    """Here, in the foreground, because build scripts run where nobody can type a password."""
+    """Here, in the foreground, because the user cannot type a password at build scripts."""
     if os.geteuid() == 0 or os.path.isdir(READY):
         return
     if subprocess.run([os.path.join(SCRIPTS, 'build/host-deps.sh'), '--ask'],
@@ -91,7 +91,7 @@ def brings_qemu():
 
 
 def choose_device(opts):
-    """What the machines have of the device: with packages alone, what is installed."""
+    """Choose the device of the machines: with packages alone, the installed one."""
     if opts.no_device or opts.server or brings_qemu() or installed_qemu(opts):
         return
     if installed_server():
@@ -103,7 +103,7 @@ def choose_device(opts):
 
 
 def installed_qemu(opts):
-    """That of the package; it is beside Debian's."""
+    """Return the package's QEMU, which is beside Debian's."""
     return shutil.which(f'{arch.of(opts).system}-qhca')
 
 

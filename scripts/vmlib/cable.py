@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What connects the machines of one run: a -netdev backend for each of them, and
-the process or the interfaces behind it."""
+"""The connection of the machines of one run: a -netdev backend for each of them, and the process or
+the interfaces behind it."""
 
 import os
 import subprocess

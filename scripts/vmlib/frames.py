@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a switch does to frames whose senders can slow down: marks by random early detection, and
-pauses."""
+"""A switch and senders that can slow down: marks by random early detection, and pauses."""
 
 import struct
 from typing import NamedTuple
@@ -58,7 +57,7 @@ QUANTUM = 512 / 8   # bytes that pass in that time
 
 
 def traffic_class(frame):
-    """That of the device: the priority in the tag, or that of the DSCP."""
+    """Return the device's class: the priority in the tag, or by the DSCP."""
     kind = frame[12:14]
     if kind == b'\x81\x00' and len(frame) > 14:
         return frame[14] >> 5

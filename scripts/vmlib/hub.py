@@ -20,7 +20,7 @@ from . import frames
 
 HEAD = struct.Struct('>I')
 QUEUE = 8000000     # bytes that wait for one machine
-CHUNK = 1 << 18     # bytes that are read at once
+CHUNK = 1 << 18     # bytes of one read
 LAST = 1 << 11      # with pauses: that much comes at most when one is due
 TICK = 0.001        # how long a link rests before it sends what it may by then
 

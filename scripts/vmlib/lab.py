@@ -134,7 +134,7 @@ def show():
 
 
 def _forget():
-    """What is left of a lab whose processes are gone."""
+    """Remove the remains of a lab whose processes are gone."""
     directory = _state().get('directory')
     if directory:
         _end_tmux(directory)

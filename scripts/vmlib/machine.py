@@ -12,7 +12,7 @@ from .build import CACHE, note
 
 INTERNET_MAC = '52:54:00:00:02:0f'
 PORTS = ('ctl', 'out', 'files', 'host')
-# What QEMU may no longer ask of the kernel once it runs.
+# System calls that QEMU may no longer make once it runs.
 SANDBOX = 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'
 
 
@@ -22,7 +22,7 @@ def accel_marker():
 
 
 def why_not_kvm():
-    """What is in its way, and the command that mends it; None: nothing."""
+    """Return the obstacle, and the command that removes it; None: nothing."""
     with open('/proc/cpuinfo', encoding='ascii', errors='replace') as info:
         flags = next((line.split() for line in info if line.startswith('flags')), [])
     # /dev/kvm alone proves little: nested setups have it without the CPU.
@@ -107,7 +107,7 @@ class Nic:
 
 
 def virtio(kind, device, *properties):
-    """A device of virtio's for this architecture; those of PCI may have a ROM."""
+    """A device of virtio's for this architecture; on PCI it may have a ROM."""
     words = [word for word in properties if kind.bus == 'pci' or word != 'romfile=']
     return ['-device', ','.join([f'virtio-{device}-{kind.bus}', *words])]
 
@@ -120,7 +120,7 @@ def internet(kind):
 
 
 def shared(directory, number):
-    """A directory of the host's, with the rights of whoever runs QEMU."""
+    """A directory of the host's, with the rights of QEMU's user."""
     path = os.path.abspath(directory).replace(',', ',,')
     return ['-virtfs', f'local,path={path},mount_tag=mount{number},security_model=none,'
                        'multidevs=remap']
@@ -173,7 +173,7 @@ def command(opts, dirs, machine):
     accel, kind = machine.accel, arch.of(opts)
     kernel = dirs['kernel'] or machine.image
     level = 7 if opts.console else 5
-    # Memory that the server can map, too.
+    # Memory that the server can also map.
     shared_memory = ['-object', f'memory-backend-memfd,id=ram,size={opts.mem}M,share=on']
     args = [dirs['qemu'], '-name', f'qhca-{machine.role}',
             *(shared_memory if opts.server else []),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What build scripts say while they work, and how long their steps took.
+"""Messages of build scripts while they work, and how long their steps took.
 
 On a terminal each script that runs has one line, which moves; elsewhere its lines pass as they
 come, of which there are few (run_step in lib.sh).

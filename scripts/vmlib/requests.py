@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a guest may ask of the launcher, and of QEMU through it.
+"""Requests of a guest that the launcher grants, and QEMU through it.
 
 QMP can read and write any file of the user who runs QEMU, and start programs. A guest gets
 the few commands that its tests need, for its own adapters and its own cables; everything else
@@ -18,7 +18,7 @@ LONGEST_LINE = 1 << 16          # bytes of a request
 
 
 class Refused(Exception):
-    """What the guest asked for is not on the list."""
+    """The guest's request is not on the list."""
 
 
 def _is(*values):

@@ -106,8 +106,8 @@ def _loop(opts, sessions, selector, start):
     return True
 
 
-# What may happen to a machine under TCG while it boots, once in very many times; the last two
-# are the mistake of QEMU 10.0 that qemu-device/beside/moves.c keeps guests from.
+# Accidents of a machine under TCG while it boots, once in very many times; the last two are the
+# mistake of QEMU 10.0 that qemu-device/beside/moves.c keeps guests from.
 EARLY = (('console.log', 'Kernel panic', 'its kernel died before init'),
          ('console.log', 'Possible timer handling issue', 'a CPU lost its timer before init'),
          ('qemu.err', 'iotlb_to_section', 'its QEMU died before init'))
@@ -199,7 +199,7 @@ def _release_barrier(sessions):
 
 
 def _judge_qemu(session, code):
-    """DIED if QEMU failed, after its last words; a user sees those of a shell anyway."""
+    """DIED if QEMU failed, after its last words; the user of a shell sees them anyway."""
     if code in (0, -signal.SIGTERM):
         return 0
     note(f'machine {session.role}: QEMU itself failed, status {code}')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What happens to the adapters of a run, and when: vm --faults FILE. The language is in
+"""Faults of the adapters of a run, and when: vm --faults FILE. The language is in
 Documentation/faults.rst, "Schedules"."""
 
 import collections

@@ -95,11 +95,11 @@ class Server:
             note(f'qhca-server failed, status {code}')
 
     def acts(self):
-        """What guests may have done to it, by name."""
+        """Actions on it that guests may ask for, by name."""
         return {'kill': self.kill, 'start': self.start} if self.mortal else {}
 
     def kill(self):
-        """End it as nobody can prepare for."""
+        """End it without a warning."""
         self.process.kill()
         self.process.wait()
 
@@ -119,7 +119,7 @@ class Server:
 
 
 def start_all(opts, dirs, sessions, run_dir, sock_dir, stack):
-    """The processes that have the adapters: one for each rail, with those of all machines."""
+    """The processes that have the adapters: one for each rail, with all machines' adapters."""
     # A server refuses events that it does not have, and QEMU does not know those it has.
     events = [name for name in opts.trace if name.startswith('qhca')]
     opts.trace = [name for name in opts.trace if name not in events]

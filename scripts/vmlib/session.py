@@ -200,7 +200,7 @@ class Session:
         return qmp.execute(self._qmp(), text)
 
     def plug(self, nic):
-        """The adapter again; that of a server at another port, for the one before is there yet."""
+        """The adapter again; a server's at another port, for the one before is still there."""
         number = self.plugged + 1 if nic.socket else 0
         reply = qmp.execute(self._qmp(), json.dumps(
             {'execute': 'device_add', 'arguments': requests.plug(nic, number)}))
@@ -259,7 +259,7 @@ class Session:
         return None
 
     def sanitizer_report(self):
-        """What a sanitizer said first about the device."""
+        """Return a sanitizer's first report about the device."""
         return splat.sanitizer(self.tail('qemu.err', 1000000))
 
     def tail(self, name, count=25):

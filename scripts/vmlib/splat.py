@@ -33,23 +33,23 @@ ACCESS = re.compile(r'(read|write) [^\n]* by [^\n]*:\n([^\n]*\n)?[^\n]*\[qhca')
 # The core takes these locks in both orders, see testing.rst.
 CORE_LOCKS = ('rdma_umap_open+', 'trying to acquire lock', 'uverbs_user_mmap_disassociate+')
 
-# A lock of the core's that nobody has initialised, see testing.rst.
+# An uninitialised lock of the core's, see testing.rst.
 CORE_LOCK = re.compile(r'DEBUG_LOCKS_WARN_ON\(lock->magic != lock\)(?s:.*?)'
                        r' mutex_lock_nested\S*\n[^\n]* ib_uverbs_(at|de)tach_mcast\+')
 
 LEAKS = re.compile(r'[^\n]*kmemleak: \d+ new[^\n]*\n')
 LEAKED = re.compile(r'unreferenced object .*?backtrace[^\n]*((?:\n[^\n]*\+0x[0-9a-f]+/0x[^\n]*)+)',
                     re.DOTALL)
-# What the core leaks, see testing.rst: tasks and what belongs to them, statistics of a port, what
-# a flow rule refers to.
+# Leaks of the core, see testing.rst: tasks and their parts, statistics of a port, objects that a
+# flow rule refers to.
 CORE_LEAK = re.compile(r' (copy_process|prepare_creds|setup_port|flow_resources_alloc)\+')
 
-# What a slow machine says in the middle of anything.
+# A slow machine prints this in the middle of anything.
 NOTE = re.compile(r'[^\n]*hrtimer: interrupt took \d+ ns\n')
 
 
 def _without_leaks(text):
-    """Those of the core alone."""
+    """Remove reports of leaks if all are the core's."""
     leaked = LEAKED.findall(text)
     return LEAKS.sub('', text) if leaked and all(map(CORE_LEAK.search, leaked)) else text
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The rate of the TSC under TCG, which is that of the host's.
+"""The rate of the TSC under TCG, which is the host's.
 
 A guest that has to measure it does so against the PIT, in loops that a busy host
-interrupts. Where the result differs from that of the HPET, Linux believes the PIT: then the
-guest's clock runs ten times too fast, and all its time limits are a tenth.
+interrupts. Where the result differs from the HPET's, Linux believes the PIT: then the guest's clock
+runs ten times too fast, and all its time limits are a tenth.
 """
 
 import ctypes

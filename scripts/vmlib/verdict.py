@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a schedule expects of the program that it happens to, and whether the report of a run
-shows that. Only what every program shows from outside counts: what each adapter has carried and
-when, and how the program ends. The language is in Documentation/faults.rst, "Scenarios"."""
+"""Expectations of a schedule, and whether the report of a run meets them. Only what every program
+shows from outside counts: the load of each adapter over time, and how the program ends. The
+language is in Documentation/faults.rst, "Scenarios"."""
 
 import collections
 import csv
@@ -73,8 +73,8 @@ def seconds(schedule):
 
 
 class Report:
-    """What vm --report has written: curves of what each adapter has carried, in both
-    directions, and events; times are those since @start."""
+    """The file of vm --report: curves of each adapter's load, in both directions, and events; times
+    are since @start."""
 
     def __init__(self, file, start):
         self.curves, self.events, self.end = {}, {'ready': 0.0}, 0.0
@@ -208,6 +208,6 @@ def pronounce(path, verdicts, report, sessions):
         note(f'{name}: {"ok" if one.good else "not ok"}: {one.text}')
     note(f'{name}: FAIL: {bad}' if bad else f'{name}: PASS')
     note(f'{name}: what each adapter has carried is in {report}')
-    # What has happened to a machine and not to its job.
+    # Trouble of a machine that is not its job's.
     trouble = next((one.verdict for one in sessions if one.verdict not in (0, one.status)), 0)
     return trouble or int(bad is not None)

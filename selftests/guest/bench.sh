@@ -9,8 +9,8 @@
 #
 # and prints for each "@begin", the client's output and "@end STATUS STEAL", where STEAL is the time
 # that /proc/stat counts as stolen during the run, in ticks. With BENCH_PAIR two machines run this:
-# a has the servers, b the clients and the output. What to run in which order, and what the output
-# means, is the launcher's business.
+# a has the servers, b the clients and the output. The launcher chooses the runs and their order,
+# and knows the meaning of the output.
 
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh

@@ -141,7 +141,7 @@ rss_fields()
 	ethtool -N "$QHCA_IF" rx-flow-hash tcp4 sdfn && check_flows 20
 }
 
-# What has been set outlives the queues, and the device.
+# Settings outlive the queues, and the device.
 rss_stays()
 {
 	local before
@@ -263,7 +263,7 @@ context_channels()
 	ethtool -N "$QHCA_IF" delete 7 && ethtool -X "$QHCA_IF" context "$n" delete && check_flows 20
 }
 
-# What is hashed of the frames of a context is its own; of one that does not exist, nothing.
+# Each context has its own fields for the hash; one that does not exist has none.
 context_fields()
 {
 	local n other
@@ -318,7 +318,7 @@ context_lost()
 
 change_ring() { ethtool -G "$QHCA_IF" rx 256 && ethtool -G "$QHCA_IF" rx 1024; }
 
-# A reset switches off the two contexts and that of all frames first, and gives back that one.
+# A reset switches off the two contexts and the one of all frames first, and gives back the latter.
 contexts_lost() { context_lost 2 change_ring && context_lost 5 device_reset; }
 
 eth_contexts()
@@ -395,7 +395,7 @@ queue_stats()
 	flood 100 500 && until_true netlink_is rx && until_true netlink_is tx &&
 		until_true own_interrupts || return 1
 	no_rss && return
-	# Those of a queue that is not used any more are not lost.
+	# Counts of a queue that is not used any more are not lost.
 	ethtool -L "$QHCA_IF" combined 1 || return 1
 	until_true netlink_is rx && until_true netlink_is tx && until_true own_interrupts || return 1
 	ethtool -L "$QHCA_IF" combined "$(max_channels)"

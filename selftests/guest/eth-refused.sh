@@ -3,7 +3,7 @@
 # Sourced by check.sh, after eth-senders.sh: a change of the settings that fails half-way, since the
 # device refuses a command.
 
-# What such a change leaves as it was.
+# Settings that such a change must leave as they were.
 card_settings()
 {
 	ethtool -l "$QHCA_IF"

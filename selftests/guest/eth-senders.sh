@@ -37,9 +37,9 @@ choosing_stop()
 
 dropped_since() { [ "$(counter tx_dropped)" -gt "$1" ]; }
 
-# Channels come and go meanwhile, the device is reset, and others pass the queueing by as well. Frames
-# for a queue without a channel are dropped. Steering by software looks up the queue that a frame
-# comes from.
+# Channels come and go, the device is reset, and other senders also bypass the queueing. Frames for
+# a queue without a channel are dropped. Steering by software looks up the queue that a frame comes
+# from.
 choosers()
 {
 	local most n before rps pass log stuck rc=0

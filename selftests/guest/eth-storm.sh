@@ -3,9 +3,9 @@
 # Sourced by check.sh, after eth-queues.sh: all that changes the queues of the network card, at the
 # same time and in any order, under traffic: channels, spreading, rules, contexts, rings, MTU,
 # moderation, offloads, the interface down and up, resets of the device, CPUs that go and come, while
-# QPs have rules of their own. What is tried meanwhile may be refused; afterwards the card is as
-# before. STORM is how many seconds it takes, STORM_SEED where the random numbers begin,
-# STORM_PROGRAMS which selftests run beside.
+# QPs have rules of their own. A change may be refused; afterwards the card is as before. STORM is
+# how many seconds it takes, STORM_SEED where the random numbers begin, STORM_PROGRAMS which
+# selftests run beside.
 
 STORM=${STORM:-8}
 STORM_PROGRAMS=${STORM_PROGRAMS:-raw rwq}
@@ -80,7 +80,7 @@ storm_loop()
 	done
 }
 
-# What is left of the storm, and where it is in the kernel.
+# Processes of the storm that are left, and where they are in the kernel.
 storm_hangs()
 {
 	local proc
@@ -118,7 +118,7 @@ storm_restored()
 	same settings "$now" "$(max_channels) 1024 512 0"
 }
 
-# What it was like before.
+# Restore the settings from before.
 storm_end()
 {
 	local file n
@@ -189,7 +189,7 @@ storm()
 
 # ---- the card goes with its rules
 
-# Rules and contexts of the administrator's, QPs with rules, and somebody who changes and asks for
+# Rules and contexts of the administrator's, QPs with rules, and a program that changes and lists
 # them while the card is pulled. The card that comes back has none of them, and takes new ones.
 unplugged()
 {
@@ -220,7 +220,7 @@ unplugged()
 			return 1
 		fi
 		same "rules, $cycle" "$(ethtool -n "$QHCA_IF" | grep -c '^Filter:')" 0 || rc=1
-		# An interface that has just come up gets frames that nobody here has asked for.
+		# An interface that has just come up gets unexpected frames.
 		until_true check_flows 50 || rc=1
 	done
 	return $rc

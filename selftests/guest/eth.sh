@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by check.sh: the function as a network card, alone in its machine. The
-# gateway behind the user network answers pings; nobody else is there.
+# Sourced by check.sh: the function as a network card, alone in its machine. The gateway behind the
+# user network answers pings; there is no other machine.
 
 GATEWAY=${QHCA_PEER%.*}.254
 VLAN_IF=$QHCA_IF.7
@@ -213,8 +213,8 @@ vlan_gone()
 	until_true eval "! grep -qs . /sys/class/infiniband/$QHCA_DEV/ports/1/gid_attrs/ndevs/$gid"
 }
 
-# Nobody answers behind the user network: what matters is that frames leave with the
-# tag, four bytes longer than without.
+# There is no answer from behind the user network: what matters is that frames leave with the tag,
+# four bytes longer than without.
 vlan_frames()
 {
 	local before after
@@ -259,8 +259,8 @@ small_rings()
 	same "overruns" "$before" "$after" && flood 50 500
 }
 
-# Frames that wait in the stack while the device is reset leave afterwards, although nobody sends
-# another one: both senders wait for room in their sockets.
+# Frames that wait in the stack while the device is reset leave afterwards, although no other
+# follows: both senders wait for room in their sockets.
 waiting()
 {
 	local pid rc=0
@@ -278,7 +278,7 @@ waiting()
 
 CROWD=20000	# frames of pktgen
 
-# What gets lost on the way, by the name of its counter.
+# Frames lost on the way, by the name of their counter.
 losses()
 {
 	local name
@@ -290,7 +290,7 @@ losses()
 	done
 }
 
-# Through two tags, to a neighbour that nobody is. Frames of full size, and how many.
+# Through two tags, to a neighbour that does not exist. Frames of full size, and how many.
 through_tags()
 {
 	local outer=$QHCA_IF.5 inner=$QHCA_IF.5.6
@@ -311,8 +311,8 @@ came_back()
 	[ "$back" -ge "$1" ]
 }
 
-# All that sends, at once, through the smallest rings: each frame leaves, and those that
-# are answered come back.
+# All senders together, through the smallest rings: each frame leaves, and those that are answered
+# come back.
 crowd()
 {
 	local before sent back rc=0 log=$LOGS/eth.crowd gen pings
@@ -339,8 +339,8 @@ crowd()
 	return $rc
 }
 
-# More frames at once than a poll may take: each poll gives the device new buffers, and not
-# only the last one, which may find that the ring has run empty.
+# A burst of more frames than a poll may take: each poll gives the device new buffers, and not only
+# the last one, which may find that the ring has run empty.
 refills()
 {
 	local log=$LOGS/eth.refills rc=0
@@ -351,7 +351,7 @@ refills()
 	for _ in 1 2 3 4 5; do
 		python3 /opt/qhca/guest/frames.py echo "$GATEWAY" 400 || rc=1
 		sleep 0.3
-		# A busy host is too slow for that many at once.
+		# A busy host is too slow for that many together.
 		grep -q "done=64" "$TRACING/trace" && break
 	done
 	probes_stop >"$log"

@@ -70,7 +70,7 @@ def percentile(values, percent):
 
 
 def selftest(text):
-    """Those of selftests/programs/bench.c, if all of it has passed."""
+    """Figures of selftests/programs/bench.c, if all of it has passed."""
     if re.search(r'^not ok', text, re.M):
         return []
     return [(series, int(x), float(value)) for series, x, value in

@@ -16,10 +16,10 @@ from .results import Key
 from .tables import BOOT, ONE, SERVED, TWO
 
 TICKS = os.sysconf('SC_CLK_TCK')
-# What the user gives to scripts/vm. With a server machines have no frames to collect.
+# The user's options for scripts/vm. With a server machines have no frames to collect.
 FLAGS = shlex.split(os.environ.get('VMFLAGS', ''))
 COLLECT = () if '--server' in FLAGS else ('--device-arg', 'aggregate=on')
-# Twice as many QPs as the largest measurement uses, since the kernel has some, too.
+# Twice as many QPs as the largest measurement uses, since the kernel also has some.
 OPTIONS = {
     ONE: ('run', '--rxe', '--device-arg', 'max-qp=8192'),
     TWO: ('pair', '--rxe', '-n', '2', '--env', 'BENCH_PAIR=1', *COLLECT),

@@ -18,8 +18,8 @@ from .tables import LATENCIES, ONE, TWO
 TERMINALS = (('svg', "svg size 840,520 font 'sans,13' background '#ffffff'"),
              ('png', "pngcairo size 840,520 font 'sans,11'"))
 PER_DECADE = 40     # points of a distribution
-# What Documentation/performance.rst shows, and the file with the data of it, here and in the
-# results of a run.
+# Plots of Documentation/performance.rst, and the file with their data, here and in the results of a
+# run.
 SHOWN = ('one-write', 'one-lat-read', 'one-qps', 'two-write')
 KEPT = 'performance.json'
 DOCUMENTS = os.path.join(os.path.dirname(SCRIPTS), 'Documentation/results')
@@ -133,7 +133,7 @@ def data(results, plot):
 
 
 def rounded(value):
-    """With five digits; those of whole numbers all count."""
+    """With five digits; a whole number keeps all."""
     return int(value) if value == int(value) else float(f'{value:.5g}')
 
 
@@ -152,7 +152,7 @@ def keep(directory, drawn):
 
 
 def kept(directory=DOCUMENTS):
-    """What keep() has written, for draw()."""
+    """Return the data that keep() has written, for draw()."""
     with open(os.path.join(directory, KEPT), encoding='utf-8') as file:
         data_of = json.load(file)
     return [(plot, list(data_of[plot.name].items())) for plot in PLOTS if plot.name in data_of]

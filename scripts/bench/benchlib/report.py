@@ -47,7 +47,7 @@ def table(results, rows):
 
 
 def rivals(results, rows):
-    """What the rivals owe: the rounds they spoilt, and the rows they left without any."""
+    """List the rounds that rivals spoilt, and the rows they left without any."""
     lines = [f'discarded: {where}: round {number + 1} of {measurement}: {why}'
              for (where, measurement, _), rounds in results.lost.items()
              for number, why in sorted(rounds.items())]
@@ -60,7 +60,7 @@ def rivals(results, rows):
 
 
 def remarks(results, rows, conditions):
-    """What a reader of the table has to know."""
+    """Remarks that a reader of the table needs."""
     lines = [f'{results.discarded()} of {len(results.stolen)} rounds were discarded, because '
              'more than 1 % of their CPU time was stolen.']
     lines += [f'failed: {text}' for text in results.failures]
@@ -82,7 +82,7 @@ def write_samples(path, results):
 
 
 def read_samples(path, results):
-    """What write_samples() has written."""
+    """Read the file of write_samples()."""
     with open(path, newline='', encoding='utf-8') as file:
         for row in csv.DictReader(file):
             key = Key(row['machines'], row['measurement'], row['subject'], row['series'],

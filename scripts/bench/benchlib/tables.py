@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is measured, and which figures are compared."""
+"""The measurements, and which figures are compared."""
 
 from dataclasses import dataclass, replace
 
@@ -36,9 +36,9 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: the figure (series, x) of one subject and how much better it is
-    than that of another, or the figure alone. target: of the ratio, or the most that the
-    figure alone may be; 0: none."""
+    """One line of a table: the figure (series, x) of one subject and how much better it is than
+    another subject's, or the figure alone. target: of the ratio, or the most that the figure alone
+    may be; 0: none."""
     title: str
     where: str
     measurement: str
@@ -87,7 +87,7 @@ ROWS = IN_QEMU + tuple(
 
 LATENCIES = {ONE: ('write', 'read', 'read-events', 'send', 'send-events'), TWO: ('write', 'send')}
 
-# Objects and connections. That of a server, too, whose commands are messages.
+# Objects and connections, also of a server, whose commands are messages.
 CONTROL = tuple(
     Row(title, where, measurement, measurement, x, 'qhca', 'rxe', target=1.5)
     for where in (ONE, SERVED[ONE]) for title, measurement, x in (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a run leaves, and the little of it that the pages are made of."""
+"""The files of a run, and the few of them that the pages are made of."""
 
 import json
 import re
