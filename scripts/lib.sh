@@ -34,9 +34,9 @@ usage()
 	awk 'NR > 2 && !/^#/ { exit } NR > 2 { sub(/^# ?/, ""); print }' "$0"
 }
 
-# Build root and image are Debian systems, with the owners that they have there. Who is
-# not root makes them in a user namespace, where the files of its root are the caller's and the
-# others have his subordinate ids; where that is not allowed, with sudo.
+# Build root and image are Debian systems, with the owners that they have there. A user who is not
+# root makes them in a user namespace, where the files of its root are the caller's and the others
+# have his subordinate ids; where that is not allowed, with sudo.
 NAMESPACE=(unshare --user --map-root-user --map-auto --)
 
 # How root is to be had: one of root, namespace, sudo, none.
@@ -79,7 +79,7 @@ as_admin()
 	fi
 }
 
-# Who the caller is to as_root.
+# The caller's identity for as_root.
 own_ids()
 {
 	[ "$QHCA_ROOT" = namespace ] && echo 0:0 || echo "$(id -u):$(id -g)"

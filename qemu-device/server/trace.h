@@ -21,7 +21,7 @@ enum {
     TRACE_EVENTS
 };
 
-/* Which events are printed. */
+/* The events that are printed. */
 extern bool trace_on[TRACE_EVENTS];
 
 /* trace_NAME(): print the event NAME to standard error, if that is wanted. */

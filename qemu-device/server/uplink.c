@@ -159,8 +159,8 @@ bool uplink_is_full(const struct uplink *up)
 }
 
 /*
- * Count a frame, which is sent, or lost for an @error: that is said when it
- * begins and when it ends, which only the operator can cause.
+ * Count a frame as sent, or as lost with @error. Log the first loss and the
+ * first success after it.
  */
 static void count(struct uplink *up, int error)
 {

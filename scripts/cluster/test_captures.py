@@ -270,7 +270,7 @@ def judge(options, interval):
                 faults, _ = captures.goes_back(
                     flow, captures.Sender if sender == host else captures.Receiver,
                     captures.first(flows[sender][source, qp]))
-                # That it ends is for those that come through.
+                # Only flows that come through must end.
                 yield from faults if run.ok else faults[:-1]
                 yield from () if sender == host else captures.notifications(flow, interval)
 

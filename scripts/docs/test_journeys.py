@@ -18,7 +18,7 @@ def read(name):
 
 
 def cells(text, column):
-    """That cell of each row of the list table."""
+    """Return this cell of each row of the list table."""
     for row in text.split('\n   * - ')[2:]:
         yield row.split('\n     -')[column]
 

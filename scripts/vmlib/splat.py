@@ -28,7 +28,7 @@ TRACE = re.compile(r'DMA-API: Mapped at:|\+0x[0-9a-f]+/0x')
 # Reports about races and locks.
 REPORT = re.compile(r'[^\n]*={50,}\n[^\n]*(BUG: KCSAN: .*?\n[^\n]*={50,}'
                     r'|WARNING: possible circular locking .*?\n[^\n]*</TASK>)\n', re.DOTALL)
-# Who made one of the two accesses, or told a helper to.
+# The function that made one of the two accesses, or told a helper to.
 ACCESS = re.compile(r'(read|write) [^\n]* by [^\n]*:\n([^\n]*\n)?[^\n]*\[qhca')
 # The core takes these locks in both orders, see testing.rst.
 CORE_LOCKS = ('rdma_umap_open+', 'trying to acquire lock', 'uverbs_user_mmap_disassociate+')

@@ -34,8 +34,8 @@ hostile_bind()
 	return 0
 }
 
-# Brings the function and its netdev back. Who was killed while he waited for the function goes
-# on waiting, and may unbind it only now.
+# Brings the function and its netdev back. A process that was killed while it waited for the
+# function goes on waiting, and may unbind it only now.
 hostile_address()
 {
 	[ -e "/sys/bus/pci/drivers/qhca/$QHCA_FUNCTION" ] || hostile_bind bind

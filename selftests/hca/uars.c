@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which doorbell pages the driver gives to processes, for every size of the CPU's pages. Needs no
- * device: it is the driver's arithmetic.
+ * The doorbell pages that the driver gives to processes, for every size of the CPU's pages. Needs
+ * no device: it is the driver's arithmetic.
  */
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which window a bind is for, and its next key: the work request has both the window and a key, and
- * only the low byte of the key is used.
+ * The window of a bind, and its next key: the work request has both the window and a key, and only
+ * the low byte of the key is used.
  */
 #include "lib/window.h"
 #include "lib/wr_ex.h"

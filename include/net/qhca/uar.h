@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Which doorbell pages processes get. A process gets whole pages of the CPU. Where these are larger
- * than the distance of doorbell pages, each holds several: the first of them is used, and the
- * others remain without objects, so that writes there ring nothing.
+ * Doorbell pages of processes. A process gets whole pages of the CPU. Where these are larger than
+ * the distance of doorbell pages, each holds several: the first of them is used, and the others
+ * remain without objects, so that writes there ring nothing.
  *
  * Plain arithmetic without a device, which the selftests also compile.
  */

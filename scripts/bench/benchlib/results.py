@@ -10,7 +10,7 @@ STEAL_LIMIT = 0.01      # of the CPU time of a round; beyond that it does not co
 
 @dataclass(frozen=True)
 class Key:
-    """Whose figure, of what."""
+    """The subject and the kind of a figure."""
     where: str
     measurement: str
     subject: str

@@ -31,7 +31,7 @@ bool qhca_ib_pages_drop(struct qhca_ib_pages *pages)
 	return cancel_delayed_work(&pages->work);
 }
 
-/* To deny a page ends the connection, so if memory is short, wait a while. */
+/* Refusing a page breaks the connection, so if memory is short, wait a while. */
 static bool qhca_ib_pages_try_again(const struct qhca_ib_pages *pages, int err)
 {
 	return (err == -EAGAIN || err == -ENOMEM) && pages->tries < QHCA_IB_PAGER_RETRIES &&

@@ -357,7 +357,7 @@ int qhca_remove_rxfh_context(struct net_device *netdev, struct ethtool_rxfh_cont
 }
 #endif
 
-/* Which bit says that the ports of a kind of frames are hashed; 0: they have none. */
+/* The bit that includes the ports of a kind of frames in the hash; 0: they have none. */
 static const struct {
 	u32 flow_type;
 	u32 ports;
