@@ -85,7 +85,7 @@ class Installed(unittest.TestCase):
                     build.qemu_program(opts)
 
     def test_sanitizer(self):
-        """A user who asks for one must not get a program without."""
+        """A program without a sanitizer does not pass for one with it."""
         self.install('qhca-server')
         with self.assertRaises(build.BuildError):
             build.server_dir(self.chosen(server=True, debug_qemu='debug'))
