@@ -6,7 +6,7 @@
                               device's loopback-capture
 
 Checks lengths, checksums, reserved fields and the ICRC of every RoCE frame, the order
-and the contents of those of each QP (flows.py), and that tshark sees RoCE in the same
+and the contents of the frames of each QP (flows.py), and that tshark sees RoCE in the same
 frames, reads the same numbers in all headers and finds no fault. --wire: the frames are
 from pair-wire.sh, some of them wrong on purpose, with one of every opcode. Ends with:
 N passed, N failed, N skipped.

@@ -7,7 +7,7 @@
   conformance.py --check    report each statement that no title of a test names and the
                             section "Not covered" does not excuse, each excuse that is not
                             needed, each title with a statement that does not exist, and
-                            each with a range, unless it is that of a table in the same file
+                            each with a range, unless it is the range of a table in the same file
                             whose rows begin with the statements
   conformance.py --missing  the statements without a test
   conformance.py --results  print, in TAP, for which statements a test has passed in
@@ -84,7 +84,7 @@ def sources():
 
 def titles(name, text):
     """The parts of a file that can be in a title: of C, what is in quotes; of others, what is
-    no comment. What the tests share has no titles."""
+    no comment. Code that tests share has no titles."""
     if re.search(r'/(harness|lib)/', name):
         return ''
     if re.search(r'\.[ch]$', name):

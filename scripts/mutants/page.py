@@ -38,13 +38,13 @@ def equivalent():
 
 
 def live(suite):
-    """The names of those that nothing has caught, and of which nobody has said why."""
+    """The names of mutants that nothing has caught and that no line of equivalent.txt explains."""
     names = {line[:8] for line in read(suite)[1] if line.endswith('\t\n')}
     return names - set(equivalent())
 
 
 def merge(kept, new, gone):
-    """The lines of @kept without those of the mutants @gone, whose code is no longer there, and
+    """The lines of @kept without the mutants @gone, whose code is no longer there, and
     with what is in @new of the mutants that it has caught."""
     caught = {line[:8]: line for line in new if not line.endswith('\t\n')}
     return [caught.get(line[:8], line) for line in kept if line[:8] not in gone]
