@@ -36,8 +36,9 @@ def build(args, here):
 
 
 def asked(args, build_dir):
-    """The proofs that args.proofs wants, built."""
-    found = [p for p in proofs(build_dir) if re.search(args.proofs, p.name)]
+    """The proofs that args.proofs wants, without those for --long unless it is set, built."""
+    found = [p for p in proofs(build_dir) if re.search(args.proofs, p.name) and
+             (args.long or not p.again)]
     programs = {word.removeprefix('build/') for p in found for word in p.command
                 if word.startswith('build/')}
     subprocess.run(['ninja', '-C', build_dir, '--quiet', f'-j{args.jobs}', *sorted(programs)],
