@@ -9,8 +9,8 @@
 /*
  * struct vhca_mem - memory of blocks of one size or, if @block_shift is 0 and
  * there is a list, of pieces of any size. A piece takes two words of the list:
- * its DMA address, and how many bytes of the memory end with it. Words that are
- * not used are those of pieces that end at UINT64_MAX.
+ * its DMA address, and how many bytes of the memory end with it. Unused words
+ * describe pieces that end at UINT64_MAX.
  */
 struct vhca_mem {
     uint64_t *block;            /* DMA addresses of blocks; NULL: contiguous */

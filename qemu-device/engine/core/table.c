@@ -3,7 +3,7 @@
  * qhca engine: object numbers.
  *
  * Users of one device see each other's numbers, and memory keys contain them,
- * so nobody must be able to predict the next one. Each is drawn at random from
+ * so no user must be able to predict the next one. Each is drawn at random from
  * all 2^24, and a hash table finds its object: the low bits name a bucket of a
  * few slots. There are twice as many slots as objects, so at least half of the
  * buckets have room for one more.

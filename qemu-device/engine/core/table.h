@@ -5,7 +5,7 @@
 
 #include "command.h"
 
-/* What the slots of a bucket have: nothing, at most numbers, or objects too. */
+/* The slots of a bucket have nothing, at most numbers, or also objects. */
 enum vhca_bucket { VHCA_BUCKET_UNUSED, VHCA_BUCKET_KNOWN, VHCA_BUCKET_BUSY };
 
 /*

@@ -59,8 +59,8 @@ struct vhca_pace {
 };
 
 /*
- * Set the rate of a wire, in Mbit/s, with bytes as pieces; 0: no limit. What
- * has been taken is paid for, at whichever rate.
+ * Set the rate of a wire, in Mbit/s, with bytes as pieces; 0: no limit. This
+ * forgives what is owed.
  */
 void vhca_pace_set(struct vhca_pace *p, uint64_t now, uint32_t mbit);
 

@@ -23,9 +23,9 @@ struct vhca_aggregate {
 };
 
 /*
- * Append a copy of @frame. Returns false if it does not fit, or if its
- * addresses differ from those of the frames before or are multicast. An empty
- * aggregate has room for any frame that a port can send.
+ * Append a copy of @frame. Returns false if it does not fit, or if the frames
+ * before have other addresses, or its own are multicast. An empty aggregate has
+ * room for any frame that a port can send.
  */
 bool vhca_aggregate_add(struct vhca_aggregate *a, const uint8_t *frame,
                         size_t len);

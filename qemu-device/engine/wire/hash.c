@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the hash by which received frames are spread over queues: that
- * of Toeplitz, over addresses and ports as Microsoft's RSS has them.
+ * qhca engine: the hash by which received frames are spread over queues:
+ * Toeplitz's, over addresses and ports as Microsoft's RSS has them.
  */
 #include <string.h>
 

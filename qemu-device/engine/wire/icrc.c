@@ -11,7 +11,7 @@
 
 /*
  * Slicing-by-8: crc_table[k][b] is the CRC of byte b followed by k zero bytes.
- * That is the sum of the CRCs of its bits; POW_k_i is that of bit 0x80 >> i.
+ * That is the sum of the CRCs of its bits; POW_k_i is the CRC of bit 0x80 >> i.
  */
 #define STEP(c) \
     ((int)((uint32_t)(c) >> 1 ^ ((uint32_t)(c) & 1) * CRC32_POLY_REFLECTED))

@@ -4,8 +4,8 @@
  * RoCEv2 packets, their ICRC, Internet checksums. These are pure functions,
  * which know nothing of the engine.
  *
- * Header layouts are those of the IBTA specification volume 1 chapter 9 and
- * annex A17 (RoCEv2).
+ * Header layouts are from the IBTA specification, volume 1, chapter 9 and annex
+ * A17 (RoCEv2).
  */
 #ifndef QHCA_ENGINE_WIRE_H
 #define QHCA_ENGINE_WIRE_H
@@ -71,8 +71,8 @@ void vhca_frame_parse(struct frame_headers *h, const uint8_t *frame,
 /*
  * Return the offset of the header of @proto in a frame whose IP header is at
  * @l3, or 0 if it has none. Looks behind options and extension headers, and
- * into first fragments (for those of IPv6, @fragment is set). The result can be
- * @len or more: the frame ends before it is clear whether that header follows.
+ * into first fragments (for IPv6 it sets @fragment). The result can be @len or
+ * more: the frame ends before it is clear whether that header follows.
  */
 size_t vhca_frame_find_l4(const uint8_t *frame, size_t len, size_t l3,
                           uint8_t proto, bool *fragment);
@@ -87,7 +87,7 @@ bool vhca_frame_roce_source(const uint8_t *frame, size_t len, uint8_t *sgid);
 
 /*
  * Return how many bytes of a frame of at least ETH_LEN bytes the MTU does not
- * limit: those of its addresses, of up to two VLAN tags, and of its type.
+ * limit: its addresses, up to two VLAN tags, and its type.
  */
 size_t vhca_frame_header_len(const uint8_t *frame, size_t len);
 
@@ -111,7 +111,7 @@ unsigned vhca_frame_hash(const uint8_t *key, unsigned types,
 
 /* ---- opcode.c ---- */
 
-/* What an opcode does; services that share an operation share the value. */
+/* The operation of an opcode; services that share one share the value. */
 enum roce_op {
     OP_NONE = 0,            /* reserved opcode */
     OP_SEND,
@@ -175,8 +175,8 @@ static inline const struct roce_opcode_info *roce_opcode(uint8_t opcode)
 #define SVC_MASK        0xe0
 
 /*
- * RC opcodes (IBTA table 38); those of UC and XRC are the same plus SVC_UC or
- * SVC_XRC.
+ * RC opcodes (IBTA table 38). An opcode of UC or XRC is the one here plus
+ * SVC_UC or SVC_XRC.
  */
 #define RC_SEND_FIRST           0x00
 #define RC_SEND_MIDDLE          0x01
@@ -375,8 +375,7 @@ bool vhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
                  uint16_t ethertype);
 /*
  * Fill in the checksums of IPv4, TCP and UDP in a frame of at least ETH_LEN
- * bytes, behind at most one tag; those of fragments and of truncated packets
- * are left alone.
+ * bytes, behind at most one tag; leave fragments and truncated packets alone.
  */
 void vhca_csum_fill(uint8_t *frame, size_t len);
 
