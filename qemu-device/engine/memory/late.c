@@ -2,9 +2,9 @@
 /*
  * qhca engine: the order in which data reach memory. IBTA lets an adapter place
  * the bytes of a message in any order, and late, as long as they are there when
- * it says so (IBTA 9.5, 10.8.3; o9-20). This device places them at once, in
- * order, unless a fault rule asks for disorder: then it holds some of them back
- * for a while. Held pieces never overlap, so whichever comes first is legal.
+ * it says so (IBTA 9.5, 10.8.3; o9-20). This device places them in order and
+ * without delay, unless a fault rule asks for disorder: then it holds some of
+ * them back for a while. Held pieces never overlap, so any order is legal.
  */
 #include "../rules/rules.h"
 #include "memory.h"

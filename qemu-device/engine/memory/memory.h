@@ -153,7 +153,7 @@ enum vhca_mem_result vhca_mr_read(struct qhca_engine *e,
 enum vhca_mem_result vhca_mr_write(struct qhca_engine *e, uint32_t qpn,
                                    const struct vhca_mr *mr, uint64_t addr,
                                    const void *buf, size_t len);
-/* The same for late.c: write at once, to a region and not a window. */
+/* Write to a region, not a window, without holding data back; for late.c. */
 enum vhca_mem_result vhca_mr_put(struct qhca_engine *e,
                                  const struct vhca_mr *mr, uint64_t addr,
                                  const void *buf, size_t len);
@@ -184,7 +184,7 @@ bool vhca_key_view(struct qhca_engine *e, const struct vhca_key_user *user,
 enum vhca_mem_result vhca_mr_probe(struct qhca_engine *e,
                                    const struct vhca_mr *mr, uint64_t addr,
                                    uint64_t len);
-/* After FAULT: @more bytes behind those of the access will be needed, too. */
+/* After FAULT: @more bytes behind the access will also be needed. */
 static inline void vhca_miss_extend(struct qhca_engine *e, uint64_t more)
 {
     e->memory->miss.len += more;
@@ -303,8 +303,8 @@ int vhca_mw_release_user(struct qhca_engine *e, struct vhca_key_user *user);
 /* Place what QP @qpn has written, or every QP. */
 void vhca_late_place(struct qhca_engine *e, uint32_t qpn);
 /*
- * Whoever reads what the device says next may rely on the data of the QP @qpn,
- * or of all: place them if any are held back.
+ * Before the device reports something, place the data of QP @qpn, or of every
+ * QP, that are held back.
  */
 static inline void vhca_late_finish(struct qhca_engine *e, uint32_t qpn)
 {

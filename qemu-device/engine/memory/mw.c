@@ -59,7 +59,7 @@ static void free_mw(struct qhca_engine *e, struct vhca_mr *mw)
     free(mw);
 }
 
-/* A bound window may be deallocated, too (F-052). */
+/* The driver may deallocate a window that is bound (F-052). */
 int vhca_do_dealloc_mw(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     /* The driver does not know the variant: user space chose it. */

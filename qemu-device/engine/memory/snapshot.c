@@ -131,7 +131,7 @@ static void walk_mr(struct vhca_snap *s, void *obj)
                     "number of them");
     walk_memory(s, mr);
     if (s->load && s->bad && mr->type == QHCA_MR_ODP) {
-        /* Nobody else will: what is left must be memory. */
+        /* The caller releases the member mem only, so free the pages here. */
         vhca_pages_clear(s->e, &mr->pages, 0, mr->pages.num, true);
         memset(&mr->mem, 0, sizeof(mr->mem));
     }

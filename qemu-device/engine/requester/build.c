@@ -3,10 +3,10 @@
 #include "requester.h"
 
 /*
- * Return how many packets of @wr may be sent at once, from its @n-th on, but no
- * more than @max. Retransmissions go one by one, and so does the last packet of
- * a WRITE with immediate data: without a receive WR it is refused, but not the
- * others.
+ * Return how many packets of @wr may be sent together, from its @n-th on, but
+ * no more than @max. Retransmissions go one by one, and so does the last packet
+ * of a WRITE with immediate data: without a receive WR the peer refuses it, but
+ * not the others.
  */
 static uint32_t burst_max(const struct vhca_requester *r,
                           const struct vhca_swr *wr, uint32_t n, uint32_t max)

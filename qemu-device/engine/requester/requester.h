@@ -21,8 +21,8 @@
  */
 #define VHCA_READ_PIECE     65536u
 /*
- * A READ to pages that may be absent asks for no more than this many bytes at
- * once, after looking at them: what arrives for an absent page is lost.
+ * A READ to pages that may be absent looks at the pages of this many bytes, and
+ * then asks for these: data that arrive for an absent page are lost.
  */
 #define VHCA_PAGED_PIECE    (1u << 20)
 
@@ -149,8 +149,9 @@ static inline uint32_t vhca_read_piece(const struct vhca_qp *qp,
     return MIN_OF(wr->num_psn - n, piece - n % piece);
 }
 /*
- * Packets between the oldest unacknowledged one and the cursor. What the peer
- * will send does not count: max_rd_atomic limits READs, however long they are.
+ * Packets between the oldest unacknowledged one and the cursor. Packets that
+ * the peer will send do not count: max_rd_atomic limits READs, however long
+ * they are.
  */
 static inline uint32_t vhca_requester_unacked(const struct vhca_requester *r)
 {

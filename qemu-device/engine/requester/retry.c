@@ -75,8 +75,8 @@ static unsigned graces(const struct qhca_engine *e)
 }
 
 /*
- * What a limit holds back has not reached the peer yet. A gate that has just
- * opened has left the QP in line for its turn.
+ * Whether a limit still holds packets back, which the peer cannot have got. A
+ * gate that has just opened has left the QP in line for its turn.
  */
 static bool not_left(const struct qhca_engine *e, const struct vhca_qp *qp)
 {
@@ -113,8 +113,8 @@ void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t)
 /* ---- page faults ---- */
 
 /*
- * ACKs go on arriving, but nothing is sent and no ACK is missed. If nobody
- * answers the fault, it is met again.
+ * Until the driver answers the fault, ACKs go on arriving, but nothing is sent
+ * and no ACK is missed. Without an answer the QP meets the fault again.
  */
 void vhca_requester_park(struct qhca_engine *e, struct vhca_qp *qp)
 {

@@ -54,7 +54,7 @@ VHCA_SNAP_KNOWS(struct vhca_memop, 48);
 
 /* ---- one work request ---- */
 
-/* Apply the checks of vhca_wqe_fetch_send(), except those of the data. */
+/* Apply the checks of vhca_wqe_fetch_send(), except for the data. */
 static bool rules_ok(const struct vhca_qp *qp, const struct vhca_swr *wr)
 {
     const struct vhca_wr_info *info = vhca_wr_info(wr->opcode);
@@ -157,8 +157,8 @@ static uint32_t count_reads(struct vhca_qp *qp)
 }
 
 /*
- * Whether each WR's PSNs end where those of the next begin. The part of the
- * oldest that is done does not count: as many can be outstanding behind it.
+ * Whether each WR's PSNs end where the next WR's begin. The part of the oldest
+ * that is done does not count: as many can be outstanding behind it.
  */
 static bool chain_ok(struct vhca_qp *qp)
 {

@@ -56,7 +56,7 @@ static enum vhca_wqe_result bad_wqe(struct qhca_engine *e, struct vhca_qp *qp,
     vhca_count(e, QHCA_CNT_BAD_WQE);
     vhca_guest_error(e, "QP 0x%x: send WQE with %s", qp->qpn, why);
     wr->fail = status;
-    wr->length = 0;             /* @wr still has that of an earlier WR */
+    wr->length = 0;             /* @wr has been used before */
     wr->num_seg = 0;
     return VHCA_WQE_BAD;
 }

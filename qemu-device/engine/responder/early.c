@@ -88,7 +88,7 @@ static void read_pieces(struct qhca_engine *e, struct vhca_qp *qp,
     mr = !vhca_xrc_user(e, qp, r->srqn, &user) ? NULL :
          vhca_mr_find(e, &user, r->rkey, r->va, r->length,
                       QHCA_ACCESS_REMOTE_READ);
-    /* What may wait for a page has to wait in its turn. */
+    /* A response that may have to wait for a page waits in its turn. */
     if (!mr || (mr->window ? mr->region : mr)->type == QHCA_MR_ODP) {
         return;
     }
@@ -99,7 +99,7 @@ static void read_pieces(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
-/* Return a place that nobody waits for, or NULL. */
+/* Return a place that no response uses, or NULL. */
 static struct vhca_early *take_place(struct qhca_engine *e)
 {
     for (unsigned i = 0; i < VHCA_RULE_EARLY; i++) {

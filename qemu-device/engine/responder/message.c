@@ -98,7 +98,7 @@ bool vhca_payload_ok(const struct vhca_qp *qp, const struct roce_packet *p)
 
 /*
  * The right that a request needs in the QP's access flags, by enum roce_op
- * (D-063). FLUSH needs those of vhca_flush_access().
+ * (D-063). For FLUSH, vhca_flush_access() gives the rights.
  */
 static const uint16_t op_access[] = {
     [OP_WRITE] = QHCA_ACCESS_REMOTE_WRITE,
@@ -126,7 +126,7 @@ void vhca_comm_established(struct qhca_engine *e, struct vhca_qp *qp)
     }
 }
 
-/* ---- several packets at once ---- */
+/* ---- several packets together ---- */
 
 /* Return FIRST if there are several packets, else @why. */
 static enum vhca_rx_result unless_many(const struct roce_packet *p,

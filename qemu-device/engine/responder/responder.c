@@ -118,7 +118,7 @@ static void conclude(struct qhca_engine *e, struct vhca_qp *qp,
 
 /* ---- receiving requests ---- */
 
-/* What executes a request, by enum roce_op. */
+/* The functions that execute requests, by enum roce_op. */
 static enum vhca_rx_result (*const rx[])(struct qhca_engine *e,
                                          struct vhca_qp *qp,
                                          const struct roce_packet *p) = {

@@ -65,7 +65,7 @@ vhca_recv_user(const struct vhca_qp *qp)
  * need it any more: let it be the next one of the queue that it is from.
  */
 void vhca_recv_give_back(struct qhca_engine *e, struct vhca_qp *qp);
-/* The receive WR in use is complete, or nobody's any more. */
+/* The receive WR in use is complete, or no message needs it any more. */
 static inline void vhca_recv_end(struct vhca_rwr *rwr)
 {
     rwr->taken = rwr->kept = false;
@@ -151,7 +151,7 @@ bool vhca_srq_counts_ok(const struct vhca_srq *srq);
 /*
  * Let an XRC_TGT QP receive from the SRQ that the request names, and use its
  * keys; QPs of other types stay as they are. Returns false if the SRQ does not
- * exist, is of another domain, or is not that of the message in progress.
+ * exist, is of another domain, or is not the one of the message in progress.
  */
 bool vhca_xrc_select(struct qhca_engine *e, struct vhca_qp *qp,
                      const struct roce_packet *p);

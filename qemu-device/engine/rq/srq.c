@@ -352,8 +352,8 @@ static int check_resize(const struct vhca_srq *srq,
 }
 
 /*
- * Unlike those of a CQ, indexes do not restart: the consumer knows how many WRs
- * it has posted, but not how many of them QPs have taken.
+ * Unlike in a resized CQ, indexes do not restart: the consumer knows how many
+ * WRs it has posted, but not how many of them QPs have taken.
  */
 int vhca_do_resize_srq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
