@@ -5,9 +5,9 @@
  * of what its owner asked for and what DCQCN has left it. The rooms below ask
  * the gate, and tell it what has been sent and which notifications have come.
  *
- * DCQCN is that of Zhu et al., SIGCOMM 2015, with the parameters that adapters
- * have. The notification point (NP) is the receiver of packets which the
- * network has marked; the reaction point (RP) is their sender.
+ * Zhu et al., SIGCOMM 2015, describe DCQCN; the parameters here are the ones
+ * that adapters have. The notification point (NP) is the receiver of packets
+ * which the network has marked; the reaction point (RP) is their sender.
  */
 #ifndef QHCA_ENGINE_CONGESTION_H
 #define QHCA_ENGINE_CONGESTION_H
@@ -80,7 +80,7 @@ void vhca_rp_sent(const struct qhca_engine *e, struct vhca_rp *rp,
 
 /* ---- gate.c ---- */
 
-/* The owner has another limit, which holds at once: all has been paid for. */
+/* The owner has set another limit: open the gate, whatever is unpaid. */
 void vhca_gate_reset(struct qhca_engine *e, struct vhca_gate *g);
 /* Take a CNP, which opens no gate. Returns whether it had an effect. */
 bool vhca_gate_cnp(struct qhca_engine *e, struct vhca_gate *g);
@@ -115,8 +115,8 @@ uint32_t vhca_static_rate(uint8_t rate);
 
 /*
  * Whether the gate is at rest: no notification limits the QP, and nothing
- * waits. Without a limit of the owner nobody has to look at it then, which
- * would cost a line of the CPU's cache.
+ * waits. If the owner sets no limit either, the QP need not look at the gate,
+ * which would cost a line of the CPU's cache.
  */
 static inline bool vhca_gate_rests(const struct qhca_engine *e,
                                    const struct vhca_gate *g)

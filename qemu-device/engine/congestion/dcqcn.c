@@ -5,7 +5,7 @@
  */
 #include "congestion.h"
 
-/* Increases that are made up for at once: from the bottom to any speed. */
+/* The most increases that one loop makes up for: from the bottom to the top. */
 #define MAX_STEPS       64u
 
 /* Return the rate at which a QP is as fast as it would be without limit. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* qhca engine: payloads: that of a burst, and one that has arrived. */
+/* qhca engine: payloads of bursts and of packets that have arrived. */
 #include "qp.h"
 
 uint8_t *vhca_burst_payload(struct vhca_burst *burst, size_t len)

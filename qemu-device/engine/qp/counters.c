@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: counters. Everything is counted for the device; what happens to
- * a QP that is bound to a set of counters is counted in the set, too.
+ * qhca engine: counters. The device counts everything; a set of counters also
+ * counts what happens to the QPs that are bound to it.
  */
 #include "qp.h"
 

@@ -19,13 +19,13 @@
 #define VHCA_WQ_LOG_MAX     14
 #define VHCA_MAX_MSG        (1u << 31)
 #define VHCA_MAX_CNTSET     4096u
-/* After so long a page fault that meets no answer is met and reported again. */
+/* Report a page fault again if the driver has not answered it for so long. */
 #define VHCA_PAGE_WAIT_NS   1000000u
 /* More repeats of a page fault than these make no difference. */
 #define VHCA_PAGE_REPEATS   6u
 #define VHCA_NO_PSN         UINT32_MAX
 
-/* Packets that may cross to another QP at once. */
+/* Packets that may cross to another QP together. */
 #define VHCA_SPAN           64u
 
 /* ---- types of QPs: what they consist of; qp.c has a row for each ---- */
@@ -187,7 +187,7 @@ struct vhca_qps {
     struct vhca_qp *gsi;        /* QP 1, or NULL */
     struct vhca_lines ready;    /* QPs with work to do */
     struct vhca_lines tx_wait;  /* QPs that found no room for a frame */
-    uint64_t set_cnt[QHCA_CNT_MAX]; /* part of e->cnt that sets have, too */
+    uint64_t set_cnt[QHCA_CNT_MAX]; /* part of e->cnt that sets also have */
 };
 
 extern const struct vhca_room vhca_qp_room;
@@ -252,7 +252,7 @@ static inline bool vhca_qp_gate_open(struct qhca_engine *e, struct vhca_qp *qp)
     return !qp->rated || vhca_gate_open(e, &qp->gate);
 }
 
-/* Whether somebody has to look at the gate. */
+/* Whether the gate may limit the QP. */
 static inline bool vhca_qp_rated(const struct qhca_engine *e,
                                  const struct vhca_qp *qp)
 {
@@ -287,7 +287,7 @@ static inline uint8_t vhca_qp_service(const struct vhca_qp *qp)
     return vhca_qp_kinds[qp->type].service;
 }
 
-/* Whether the QP receives from an SRQ, its own or that of an XRC packet. */
+/* Whether the QP receives from an SRQ, its own or one that XRC packets name. */
 static inline bool vhca_qp_shares_rq(const struct vhca_qp *qp)
 {
     return qp->srq || vhca_qp_is(qp, VHCA_HAS_XRCD);

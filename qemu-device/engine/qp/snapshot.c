@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the QP room in a saved state: sets of counters. Queues and lines
- * are walked over here, too, for the QPs in qps/snapshot.c.
+ * qhca engine: the QP room in a saved state: sets of counters. This file also
+ * walks over the queues and lines of the QPs, for qps/snapshot.c.
  */
 #include "../save/save.h"
 #include "qp.h"

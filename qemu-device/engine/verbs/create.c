@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the QP commands create, query and destroy, and those of
- * multicast groups; MODIFY_QP has a file of its own.
+ * qhca engine: the commands that create, query and destroy QPs, and attach them
+ * to multicast groups; MODIFY_QP has a file of its own.
  */
 #include <stdlib.h>
 

@@ -215,7 +215,7 @@ static void enter_state(struct qhca_engine *e, struct vhca_qp *qp, uint8_t from,
         qp->req.rnr_retries = qp->attr.rnr_retry;
     }
     if (from == QHCA_QPS_SQE) {
-        /* What has been posted is still to be flushed. */
+        /* Flush the WRs that have been posted already. */
         qp->req.flush_to = qp->sq.pi;
         qp->req.flushing = qp->sq.pi != qp->sq.ci;
     }

@@ -74,7 +74,7 @@ static const struct vhca_snap_field fault_fields[] = {
 VHCA_SNAP_KNOWS(struct vhca_page_fault, 48);
 VHCA_SNAP_KNOWS(struct vhca_miss, 24);
 
-/* What a fault can turn into if its page is denied. */
+/* Whether a fault of @kind can become @why if its page is denied. */
 static bool why_ok(unsigned kind, uint8_t why)
 {
     switch (kind) {

@@ -40,7 +40,7 @@ int vhca_qp_find_objects(struct qhca_engine *e, struct vhca_qp *qp,
  * them to ERR (H-002, C-029), within the budget.
  */
 void vhca_qp_cq_failed(struct qhca_engine *e);
-/* Make the queues those of a new QP, empty, without CQEs. */
+/* Empty the queues, as in a new QP, without CQEs. */
 void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp);
 /* Whether a QP of that type can have these attributes in that state. */
 bool vhca_qp_attr_ok(const struct qhca_qp_attr *a, uint8_t type, uint8_t state);
