@@ -58,7 +58,7 @@ struct qhca_long_frame {
     bool ipv4;
 };
 
-/* What the device tells its driver, by the structure that it writes. */
+/* The structures by which the device tells its driver something. */
 enum qhca_told {
     VHCA_TOLD_CMD,              /* struct qhca_cmd_comp */
     VHCA_TOLD_MBOX,             /* the answer in a mailbox */
@@ -89,7 +89,7 @@ enum qhca_told {
  * @send_frame: hand an Ethernet frame without FCS to the network; false means
  *              "not now": the engine keeps it and waits for
  *              qhca_engine_tx_ready()
- * @send_long: like @send_frame, for a TCP segment that whoever gets it cuts in
+ * @send_long: like @send_frame, for a TCP segment that the network cuts into
  *             frames if need be; false means that the engine has to cut it. May
  *             be NULL
  * @loop_frame: capture a frame that goes from the port to itself; or NULL
@@ -166,10 +166,10 @@ struct qhca_engine_ops {
  *             limit. See qhca_engine_set_bandwidth()
  * @timer_slack: ns that ops->set_timer may be late: rates are held on average,
  *               and packets may leave earlier by that much
- * @frames: packets between QPs of this port or a neighbour become frames, too;
+ * @frames: also packets between QPs of this port or a neighbour become frames;
  *          if not, they are copied directly where that is possible
  * @removable: the device is in a slot from which ops->remove can take it
- * @guest_faults: the guest may set fault rules, too
+ * @guest_faults: the guest, like the operator, may set fault rules
  * @shadow: guests may ring doorbells in memory
  */
 struct qhca_engine_config {
@@ -221,9 +221,9 @@ void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
  */
 bool qhca_engine_look(struct qhca_engine *e, uint64_t now);
 /*
- * Let guests ask from now on. Returns false if something was found meanwhile:
- * then the caller must not rest yet. What has to wait for the device's share of
- * the CPU does not count: the timer is set for it.
+ * Let guests ask from now on. Returns false if there are doorbells already: the
+ * caller must not rest yet. Doorbells that have to wait for the device's share
+ * of the CPU do not count: the timer is set for them.
  */
 bool qhca_engine_rest(struct qhca_engine *e, uint64_t now);
 
@@ -239,9 +239,9 @@ void qhca_engine_bad_doorbell(struct qhca_engine *e);
 unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
                               const uint8_t *frame, size_t len);
 /*
- * qhca_engine_rx_frame() for a frame that another one follows at once: what it
- * starts, such as an ACK, is done with that one, for both. If none follows
- * after all, the caller has to call qhca_engine_run().
+ * qhca_engine_rx_frame() for a frame that has another one right behind it: the
+ * engine leaves what both start, such as an ACK, to the call for the last one.
+ * If none follows after all, the caller has to call qhca_engine_run().
  */
 unsigned qhca_engine_rx_more(struct qhca_engine *e, uint64_t now,
                              const uint8_t *frame, size_t len);
@@ -275,8 +275,8 @@ void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up);
 
 /*
  * Change @bandwidth of the configuration. The driver gets an event if it knows
- * another speed, which it may after qhca_engine_load(): call this then, too.
- * Returns false if the value makes no sense.
+ * another speed. Call this also after qhca_engine_load(), because the driver
+ * may know another one then. Returns false if the value makes no sense.
  */
 bool qhca_engine_set_bandwidth(struct qhca_engine *e, uint64_t now,
                                unsigned mbit);

@@ -109,7 +109,7 @@ static int cmdq_execute(struct qhca_engine *e, uint32_t slot)
         &commands[opcode] : NULL;
     int status = e->cmdq->judged ? QHCA_OK : judge(e);
 
-    /* Once it is done, nobody writes to what it takes away. */
+    /* Held back data must not reach memory that the command takes away. */
     vhca_late_finish(e, VHCA_EVERY_QP);
     vhca_early_drop(e);
     if (status == QHCA_OK) {
@@ -220,10 +220,9 @@ static bool serve_one(struct qhca_engine *e, bool *tell)
 }
 
 /*
- * When the commands before them are done, begin with all that have been rung
- * for since. What a process rang in memory before it gave one comes first; what
- * is rung later need not wait for as well, or commands of others could keep one
- * waiting for ever.
+ * When all commands are done, begin with those that have been rung for since.
+ * Serve the doorbells that a process left in memory before its command. Do not
+ * wait for later ones: other processes could then delay a command for ever.
  */
 static void next_commands(struct qhca_engine *e)
 {

@@ -35,7 +35,7 @@ struct vhca_cmdq {
  * @asks: the guest has to ring QHCA_DB_SHADOW as well, and its memory says so
  * @asked: it has done so since @asks was set
  * @left: words of @rung that are to be read, a bit each
- * @owed: those of them that the next command has to wait for
+ * @owed: bits of @left that the next command has to wait for
  * @hot: node in the list of pages that are looked at
  * @busy: node in the list of pages that may have doorbells
  */
@@ -51,10 +51,10 @@ struct vhca_shadow {
  * struct vhca_shadows - doorbells in memory, which the front end looks for
  * while it is awake, qhca_engine_look(); before it sleeps it lets guests ask
  * for that by a doorbell in BAR2, qhca_engine_rest()
- * @page: those of a page; NULL if the device offers none
- * @hot, @num_hot: those that are looked at without being asked
- * @busy: those that may have been rung
- * @owing: how many have doorbells that the next command has to wait for
+ * @page: array by number of the page; NULL if the device offers none
+ * @hot, @num_hot: pages that are looked at without being asked
+ * @busy: pages that may have doorbells
+ * @owing: how many pages have doorbells that the next command has to wait for
  */
 struct vhca_shadows {
     struct vhca_shadow **page;
@@ -109,7 +109,7 @@ static inline unsigned vhca_shadow_words(const struct vhca_shadow *s)
 /* ---- snapshot.c, and of shadow.c for it ---- */
 
 void vhca_shadow_walk(struct vhca_snap *s);
-/* Return those of @page, a number which may come from anywhere, or NULL. */
+/* Return the doorbells of @page, which the guest may have chosen, or NULL. */
 struct vhca_shadow *vhca_shadow_get(const struct qhca_engine *e, uint32_t page);
 /* Give @page, which has none, @slots doorbells; memory and lists are empty. */
 struct vhca_shadow *vhca_shadow_new(struct qhca_engine *e, uint32_t page,

@@ -26,9 +26,9 @@ static bool read_word(struct qhca_engine *e, const struct vhca_shadow *s,
 }
 
 /*
- * Read a word of bits and clear it, also if bits are set meanwhile: what stays
- * would be found once more, perhaps when its queue begins anew. Only somebody
- * who clears bits, too, can prevent that.
+ * Read a word of bits and clear it, even while the guest sets bits: a bit that
+ * stays would be found once more, perhaps when its queue begins anew. A guest
+ * can prevent this only by clearing bits as well.
  */
 static uint64_t take_bits(struct qhca_engine *e, const struct vhca_shadow *s,
                           size_t off)

@@ -32,7 +32,7 @@ static const struct vhca_snap_ref busy_ref = {
     NULL
 };
 
-/* Walk over those of the next page, from @page on. Returns that page. */
+/* Walk over the doorbells of the next page from @page on. Returns the page. */
 static uint32_t walk_shadow(struct vhca_snap *s, uint32_t page)
 {
     struct vhca_shadow **shadow = s->e->shadows->page;

@@ -144,9 +144,9 @@ bool vhca_cq_doorbell_arm(struct qhca_engine *e, const struct vhca_db *db);
  * Append @cqe, whose timestamp and owner are filled in here, and raise the COMP
  * event if the CQ is armed for it: NEXT by any CQE, SOLICITED by an error or by
  * @solicited. If the CQ overruns or its ring cannot be written, it enters state
- * ERROR at once. The run loop then tells its owner and its QPs, never this
- * call: one failed CQ can lead to the next. Returns false if the CQE is lost,
- * as all are in state ERROR.
+ * ERROR. The run loop, never this call, tells its owner and its QPs: one failed
+ * CQ can lead to the next. Returns false if the CQE is lost, as all are in
+ * state ERROR.
  */
 bool vhca_cq_push(struct qhca_engine *e, struct vhca_cq *cq,
                   struct qhca_cqe *cqe, bool solicited);
