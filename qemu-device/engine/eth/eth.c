@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: the Ethernet queues, for sending and receiving, which make the
- * function a network card, too.
+ * function a network card as well.
  */
 #include "eth.h"
 #include "../wire/aggregate.h"
@@ -329,8 +329,8 @@ void vhca_eth_tx_work(struct qhca_engine *e)
 /* ---- receiving ---- */
 
 /*
- * Nobody knows yet to which queue the next frame will go. So each must have
- * WQEs: a flow whose queue is full is slowed down, and does not lose frames.
+ * The next frame can go to any queue, so each must have WQEs: a flow whose
+ * queue is full is slowed down, and does not lose frames.
  */
 bool qhca_engine_can_receive(struct qhca_engine *e)
 {

@@ -28,8 +28,8 @@ struct vhca_ethq {
 };
 
 /*
- * The most frames of one that is sent whole: 64 KiB with the smallest MSS that
- * IPv4 promises. The network may cut it at once, however many it is.
+ * The most frames in a segment that is sent whole: 64 KiB with the smallest MSS
+ * that IPv4 promises. The network may cut it without a pause between them.
  */
 #define VHCA_TSO_WHOLE  128u
 #define VHCA_TSO_HDR    256     /* Ethernet, IP and TCP headers with options */
@@ -126,7 +126,7 @@ struct vhca_ethq *vhca_ethq_get(struct qhca_engine *e, uint32_t number);
 /* Whether context @n may have the queues of the table. */
 bool vhca_rss_ok(const struct qhca_engine *e, const struct vhca_rss *rss,
                  unsigned n);
-/* Whether frames that no rule is for are spread over receive queue @q, too. */
+/* Whether receive queue @q is one of those for frames that match no rule. */
 bool vhca_rss_uses(const struct qhca_engine *e, const struct vhca_ethq *q);
 /* Return RSS context @n, which may come from the guest, or NULL. */
 struct vhca_rss *vhca_rss_get(struct qhca_engine *e, uint32_t n);
@@ -171,8 +171,8 @@ enum qhca_cqe_status vhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
                                    uint32_t len);
 
 /*
- * Send a frame that counts as those of @cut; false: it has to be cut, after
- * which vhca_eth_send() says what is wrong, if anything is.
+ * Send a frame that counts as the frames that @cut tells. Returns false if it
+ * has to be cut: then vhca_eth_send() says what is wrong, if anything is.
  */
 bool vhca_eth_send_long(struct qhca_engine *e, const uint8_t *frame,
                         uint32_t len, const struct qhca_long_frame *how,
@@ -194,8 +194,8 @@ void vhca_eth_walk(struct vhca_snap *s);
 /* ---- tso.c ---- */
 
 /*
- * Whether the headers are where those of a frame that was gathered as @g are,
- * for a state that was loaded.
+ * For a state that was loaded: whether the headers are at the offsets at which
+ * a frame that was gathered as @g has them.
  */
 bool vhca_tso_headers_ok(const struct vhca_tso *t,
                          const struct vhca_eth_gather *g);

@@ -31,7 +31,7 @@ struct vhca_rss *vhca_rss_get(struct qhca_engine *e, uint32_t n)
     return rss && (!n || rss->types) ? rss : NULL;
 }
 
-/* Return the index of the queue, which is that of @to if it says so. */
+/* Return the index of the queue: @to gives it directly, or by a context. */
 static unsigned spread(const struct vhca_rss *rss, const uint8_t *frame,
                        size_t len, struct vhca_eth_to to, struct qhca_cqe *cqe)
 {

@@ -138,9 +138,9 @@ static void fill_header(const struct vhca_tso *t, uint8_t *frame, uint32_t n)
 }
 
 /*
- * Whether whoever cuts it would do the same as vhca_tso_send(). Left out is
- * what no guest sends, or seldom: the network need not be as careful as the
- * engine. Nor is it asked to have a CWR in the first frame only, or to pad.
+ * Return whether the network would cut this segment as vhca_tso_send() does.
+ * Rare cases return false, as do a CWR, which belongs in the first frame only,
+ * and frames that need padding.
  */
 static bool may_be_whole(const struct vhca_tso *t, const struct vhca_cut *cut)
 {
@@ -156,7 +156,7 @@ static bool may_be_whole(const struct vhca_tso *t, const struct vhca_cut *cut)
                      len - IPV6_LEN <= UINT16_MAX && t->l4 == t->l3 + IPV6_LEN;
 }
 
-/* Send all of it at once if the network takes it; false: it has to be cut. */
+/* Send the segment whole if the network takes it; false: it has to be cut. */
 static bool send_whole(struct qhca_engine *e, struct vhca_eth_gather *g)
 {
     struct vhca_tso *t = &g->tso;

@@ -9,7 +9,7 @@
 #include "link.h"
 
 /*
- * Return how many packets may cross at once: with a limit of the bandwidth or
+ * Return how many packets may cross together: with a limit of the bandwidth or
  * the rate every packet waits for its time, and fault rules look at each.
  */
 static uint32_t cross_max(const struct qhca_engine *e,
@@ -87,7 +87,7 @@ bool vhca_link_frame(struct qhca_engine *e, const struct vhca_qp *qp,
     return looped || sent;
 }
 
-/* A neighbour's work on the packet counts as work of this call, too. */
+/* A neighbour's work on the packet counts as work of this call. */
 static void cross_burst(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct vhca_way *way, struct vhca_burst *burst)
 {
@@ -142,7 +142,7 @@ static void move(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
-/* What has been sent delays what the QP sends next. */
+/* Charge the QP for the packets sent, which delays its next ones. */
 static void pay(struct qhca_engine *e, struct vhca_qp *qp,
                 const struct vhca_way *way, const struct vhca_burst *burst)
 {
@@ -261,8 +261,8 @@ static void send_requests(struct qhca_engine *e, struct vhca_qp *qp,
 
 /*
  * Ask the peer for its responses to the requests that have crossed; @tail: end
- * of its response queue before. An ACK of all of them crosses at once, without
- * a packet. Other responses wait for the peer's turn, and so does the ACK where
+ * of its response queue before. An ACK of all of them crosses now, without a
+ * packet. Other responses wait for the peer's turn, and so does the ACK where
  * each packet is moved alone. A peer that had responses before is in line.
  */
 static void ask(struct qhca_engine *e, struct vhca_qp *qp,

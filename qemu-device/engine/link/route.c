@@ -128,7 +128,7 @@ void vhca_way_to_peer(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
-/* Whether answers of @peer, of @at, have to wait: an ACK crosses at once. */
+/* Whether answers of @peer, of @at, are paused: an ACK must not cross then. */
 static bool is_paused(const struct qhca_engine *at, const struct vhca_qp *peer)
 {
     const struct qhca_av *av = &peer->attr.av;

@@ -302,9 +302,9 @@ void vhca_port_walk(struct vhca_snap *s);
 bool vhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
              uint32_t from);
 /*
- * Offer a network that may take such a frame one that counts as those of @cut.
- * Returns false if it has to be cut: the network does not take it, or not now,
- * or a fault rule is for single frames.
+ * Offer the network a frame that counts as the frames that @cut tells. Returns
+ * false if it has to be cut: the network does not take it, or not now, or a
+ * fault rule is for single frames.
  */
 bool vhca_tx_long(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   const struct qhca_long_frame *how,
@@ -324,7 +324,7 @@ void vhca_tx_due(struct qhca_engine *e, struct vhca_timer *t);
 
 /* ---- pause.c ---- */
 
-/* Return the class of a frame: the priority in its tag, or that of its DSCP. */
+/* Return the class of a frame: the priority in its tag, or from its DSCP. */
 static inline unsigned vhca_class_of(uint16_t vlan, uint8_t sl, uint8_t tclass)
 {
     return vlan == QHCA_NO_VLAN ? tclass >> 5 : sl & 7u;

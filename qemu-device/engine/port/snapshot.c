@@ -167,8 +167,8 @@ void vhca_port_walk(struct vhca_snap *s)
     count_late(s, p);
     vhca_snap_fifo(s, "tx", &p->tx, ETH_LEN);
     /*
-     * Not the setting, which stays that of this device: the driver may have to
-     * be told, see qhca_engine_set_bandwidth().
+     * Save the speed that the driver knows. The setting belongs to the device
+     * that loads: it tells the driver, see qhca_engine_set_bandwidth().
      */
     p->told = vhca_snap_u32(s, "speed", p->told, VHCA_PORT_SPEED);
     vhca_snap_check(s, s->bad || p->told, "speed");

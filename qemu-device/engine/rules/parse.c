@@ -301,7 +301,7 @@ static bool keep_text(struct parser *p, const struct vhca_rule_span *rule)
     return true;
 }
 
-/* What goes with order= or pause=, and with nothing else at that point. */
+/* Check words that go with order= or pause= only, and set their defaults. */
 static bool check_pairs(struct parser *p, const char *end)
 {
     struct vhca_rule *r = p->rule;

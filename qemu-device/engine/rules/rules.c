@@ -190,7 +190,7 @@ void vhca_rule_slow(struct qhca_engine *e, size_t len)
     vhca_pace_take(&e->rules->pace, e->now, len);
 }
 
-/* A frame that waits for the next one needs to see packets, too. */
+/* See packets for the rules, and for a frame that waits for the next one. */
 void vhca_rules_update(struct qhca_engine *e)
 {
     struct vhca_rules *f = e->rules;

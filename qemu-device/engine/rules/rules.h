@@ -91,7 +91,7 @@ struct vhca_effect {
  * @nth, @after, @times, @ppm: which matches the rule acts on: after the first
  *      @after, every @nth, each with a chance of @ppm in a million, until it
  *      has acted @times (0: always)
- * @every: TIMER: period in ns; @after is in ns then, too
+ * @every: TIMER: period in ns; then @after is in ns as well
  * @within: ORDER: for at most so many ns data are held back
  * @grain: and in pieces that end at multiples of it
  * @prio: PAUSE: the class of traffic, or VHCA_RULE_PRIOS: all of them
@@ -239,7 +239,7 @@ struct vhca_rule_span {
 
 bool vhca_rule_is(const struct vhca_rule_span *s, const char *word);
 
-/* What a word takes behind its equals sign. */
+/* The values that a word takes behind its equals sign. */
 enum vhca_rule_takes {
     VHCA_TAKES_NOTHING,         /* the value is @min */
     VHCA_TAKES_NUMBER,          /* from @min to @max */

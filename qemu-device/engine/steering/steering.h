@@ -45,7 +45,7 @@ struct vhca_flow {
  * struct vhca_raw - rules and spreads
  * @line: the rules in the order in which they are asked: by enum
  *        qhca_flow_order, priority, and age; as many as @flow has
- * @end: where those of an order end in the line
+ * @end: where the rules of each order end in the line
  * @frame: the one being sent, during a turn
  */
 struct vhca_raw {
@@ -68,8 +68,8 @@ void vhca_raw_turn(struct qhca_engine *e, struct vhca_qp *qp);
 bool vhca_flow_wants(struct qhca_engine *e, const uint8_t *frame, size_t len);
 /*
  * Add the rules of @order that are for a frame of at least ETH_LEN bytes to its
- * receivers. Returns whether the Ethernet queues must not have it, too; frames
- * to groups are for all.
+ * receivers. Returns whether a rule keeps the frame from the Ethernet queues: a
+ * frame to a group goes to all, unless a rule drops it.
  */
 bool vhca_flow_choose(struct qhca_engine *e, const uint8_t *frame, size_t len,
                       enum qhca_flow_order order);
