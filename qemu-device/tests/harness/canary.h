@@ -2,9 +2,9 @@
 /*
  * qhca engine tests: a user of the device whom a test must not disturb: two RC
  * QPs, connected to each other, with receive WRs posted, and a page, a PD, a
- * region and CQs of their own. All their memory is in the bank, which the
- * device must not access meanwhile, and their state must not change. At the end
- * they must still transfer data.
+ * region and CQs of their own. All their memory is in the bank. During the test
+ * the device must not access the bank, and their state must not change. At the
+ * end they must still transfer data.
  */
 #ifndef QHCA_TESTS_CANARY_H
 #define QHCA_TESTS_CANARY_H

@@ -209,7 +209,7 @@ void __wrap_vhca_snap_fifo(struct vhca_snap *s, const char *field,
 
 /* ---- saving ---- */
 
-/* Saves and maps the fields; edits objects meanwhile and restores them. */
+/* Saves with these edits in objects, restores them, and maps the fields. */
 static bool save(struct guest *g, const struct field_edit *edits, unsigned n,
                  size_t *len)
 {

@@ -170,7 +170,7 @@ void eth_rx_refill(struct eth_rx *q)
 {
     struct qhca_cqe cqe;
 
-    /* All WQEs up to that of the CQE are free, and buffers come in turn. */
+    /* All WQEs up to the CQE's are free, and buffers come in turn. */
     while (cq_poll(&q->cq, &cqe)) {
         while (q->pi - le32toh(cqe.wqe_index) <= 1u << q->log) {
             post_buffer(q, q->pi & ((1u << q->log) - 1));

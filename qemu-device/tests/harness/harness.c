@@ -81,7 +81,7 @@ static bool dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
     return true;
 }
 
-/* One access, but on_dma() runs before the last byte has been written, too. */
+/* One access, but on_dma() runs once more before the last byte is written. */
 static bool dma_write_entry(void *opaque, uint64_t addr, const void *entry,
                             size_t len)
 {

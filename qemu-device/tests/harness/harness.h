@@ -97,7 +97,7 @@ struct guest {
 
     /* Takes its frames, if it is set; false: not now. */
     bool (*uplink)(struct guest *g, const uint8_t *frame, size_t len);
-    void *opaque;               /* of whoever set @uplink */
+    void *opaque;               /* for @uplink */
     /* Takes long frames; false, or NULL: they have to be cut. */
     bool (*take_long)(struct guest *g, const uint8_t *frame, size_t len,
                       const struct qhca_long_frame *how);
@@ -199,7 +199,7 @@ int guest_cmd_obj(struct guest *g, unsigned opcode, uint32_t obj);
 /* Runs a command that writes @len bytes about @obj to its mailbox, to @out. */
 int guest_query(struct guest *g, unsigned opcode, uint32_t obj, void *out,
                 size_t len);
-/* What the device says of its limits. */
+/* QUERY_DEVICE: the limits of the device. */
 struct qhca_device_attr device_attr(struct guest *g);
 /* Puts @n commands in the ring and rings one doorbell, without waiting. */
 void guest_cmd_start(struct guest *g, const struct qhca_cmd *cmd, unsigned n);
@@ -254,7 +254,7 @@ struct gmr {
 };
 struct gmr mr_create(struct guest *g, uint32_t pdn, uint64_t len,
                      unsigned access);
-/* The same of memory that is there; @addr is that of its first byte. */
+/* A region over memory that exists; @addr: the address of its first byte. */
 struct gmr mr_register(struct guest *g, uint32_t pdn,
                        const struct qhca_buf *buf, uint64_t addr, uint64_t len,
                        unsigned access);
@@ -279,7 +279,7 @@ int gid_set(struct guest *g, unsigned index, const uint8_t *gid,
 void gid_set_ipv4(struct guest *g, unsigned index, unsigned host,
                   const uint8_t *mac);
 void guest_rx(struct guest *g, const uint8_t *frame, size_t len);
-/* guest_rx() when another frame follows at once. */
+/* guest_rx() when another frame is right behind it. */
 void guest_rx_more(struct guest *g, const uint8_t *frame, size_t len);
 
 /* Does the work left over, and looks for doorbells in memory. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: two connections on one node, whose data may be late, and
- * a CPU that looks at memory meanwhile.
+ * a CPU that looks at memory while data arrive.
  */
 #ifndef QHCA_TESTS_LITMUS_H
 #define QHCA_TESTS_LITMUS_H
@@ -15,7 +15,7 @@
 #define Z       0xc000u
 #define LEN     200u
 
-/* The connection beside that of @qp and @peer. */
+/* The connection beside @qp and @peer. */
 extern struct rc_qp qp_two, peer_two;
 
 /* Both connections; @frames: packets do not cross. */
@@ -43,8 +43,8 @@ bool seen_in_part(void);
 void drain_cq(struct gcq *cq);
 
 /*
- * Each test has one outcome that nobody expects. Some of them are legal: then
- * seeds are found that show them. The others must never occur.
+ * Each test has one odd outcome. Some outcomes are legal: then there are seeds
+ * that show them. The others must never occur.
  */
 struct litmus {
     const char *name;

@@ -6,8 +6,8 @@
 #include "rc.h"
 
 /*
- * struct odp - a region of type ODP over memory that exists already: its pages
- * are those of that memory, in the same order
+ * struct odp - a region of type ODP over memory that exists already: the pages
+ * of both are the same, in the same order
  */
 struct odp {
     struct guest *g;
@@ -37,7 +37,7 @@ int odp_reg(struct guest *g, uint32_t pdn, uint64_t iova, uint64_t len,
 int odp_set_raw(struct guest *g, uint32_t key, uint64_t first, uint64_t num,
                 const struct qhca_pages *pages);
 int odp_clear(struct odp *o, uint64_t first, uint64_t num);
-/* Sets pages to those of its memory. */
+/* Makes pages present. */
 void odp_set(struct odp *o, uint64_t first, uint64_t num, unsigned flags);
 /* The open fault of @kind; false: there is none, or no such QP. */
 bool odp_fault(struct guest *g, uint32_t qpn, unsigned kind,

@@ -81,7 +81,7 @@ static void add_pages(void)
 
 /*
  * QPs of type RAW, which a spread shares; rules of either order and of each
- * action; a frame that waits for a page, and others that nobody has rung for.
+ * action; a frame that waits for a page, and others without a doorbell.
  */
 static void add_flows(void)
 {

@@ -17,7 +17,7 @@
 #define BUCKETS     64u
 #define HISTORY_MAX 8192u
 
-/* What a request was when it was first sent; @n: its PSNs. */
+/* A request as it was first sent; @n: its PSNs. */
 struct request {
     uint32_t psn, n;
     uint64_t digest;
@@ -26,13 +26,13 @@ struct request {
 };
 
 /*
- * struct requests - those of a QP
+ * struct requests - the requests of a QP
  * @moved: sniff_moved() has been called since the last one
  * @next: the first PSN that no packet has had
  * @open: kind of the unfinished message, or SNIFF_NONE
  * @left: bytes that it has to bring yet, if it is a WRITE
  * @whole: its first packet has been heard
- * @past: what has been sent, the oldest first, in a ring of @size
+ * @past: requests that have been sent, the oldest first, in a ring of @size
  */
 struct requests {
     bool begun, moved, whole;
@@ -44,9 +44,9 @@ struct requests {
 };
 
 /*
- * struct responses - those of a QP
+ * struct responses - the responses of a QP
  * @next: PSN of the next READ data, if it is @reading
- * @rest: the same of a READ that waits while an earlier one is repeated
+ * @rest: and for a READ that waits (@waits) while an earlier one is repeated
  * @psn, @msn: of the ACK or NAK with the latest PSN, if there is one (@acked)
  */
 struct responses {
@@ -284,7 +284,7 @@ static const char *request(struct requests *r, const struct sniffed *p,
     r->begun = true;
     behind = (r->next - p->psn) & PSN_MASK;
 
-    /* A datagram that is too long to be sent has a PSN, too (B-030). */
+    /* Also a datagram that is too long to be sent has a PSN (B-030). */
     if (behind && !(p->service == SNIFF_UD && behind >= HALF)) {
         return !repeatable || behind >= HALF ? "D-001: the next PSN" :
                repeats(r, p, qp->mtu);
@@ -334,8 +334,8 @@ static const char *answer(struct responses *r, const struct sniffed *p)
 }
 
 /*
- * A new ACK or NAK has no smaller MSN than those before. The MSN of a result is
- * that of its request, or what it is now if the request is repeated.
+ * No new ACK or NAK has a smaller MSN than the ones before. A result has the
+ * MSN of its request, or the present one if the request is repeated.
  */
 static const char *response(struct responses *r, const struct sniffed *p)
 {

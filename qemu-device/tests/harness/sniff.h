@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: a sniffer. It reads every packet that an engine sends, by
- * rules of its own: those of IBTA volume 1 chapter 9, of annexes A17 and A19
- * and of Documentation/conformance.md, without any table of the engine's.
+ * rules of its own, from IBTA volume 1 chapter 9, annexes A17 and A19, and
+ * Documentation/conformance.md, without any table of the engine's.
  */
 #ifndef QHCA_TESTS_SNIFF_H
 #define QHCA_TESTS_SNIFF_H
@@ -54,7 +54,7 @@ struct sniffed {
 const char *sniff_read(struct sniffed *s, const uint8_t *frame, size_t len,
                        bool crosses);
 
-/* What the sniffer knows of the packets that a machine has sent. */
+/* The packets that a machine has sent, as far as the sniffer knows them. */
 struct sniffer;
 
 struct sniffer *sniffer_new(void);

@@ -8,7 +8,7 @@
 #include "harness.h"
 #include "sniff.h"
 
-/* Whose turn it is to send; NULL: nobody's, or nobody listens to it. */
+/* The QP whose turn it is, and its machine, if that is one of the harness. */
 static const struct vhca_qp *sender;
 static struct guest *machine;
 
@@ -78,7 +78,7 @@ size_t __wrap_roce_finish(const struct roce_packet *p, uint8_t *frame)
 
 /* ---- packets without a frame ---- */
 
-/* Of a message's opcodes: those of the first, a middle and the last packet. */
+/* The first, middle and last opcodes in a burst, by the opcode of it all. */
 static const struct opcodes {
     uint8_t first, middle, last;
 } opcodes_of[32] = {

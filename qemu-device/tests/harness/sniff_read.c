@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: what the sniffer demands of each frame. The table of
- * opcodes is that of E.2 in Documentation/conformance.md.
+ * opcodes is from E.2 in Documentation/conformance.md.
  */
 #include <string.h>
 
@@ -186,7 +186,7 @@ static const char *read_ipv6(const uint8_t *ip, size_t len)
     return be(ip + 4, 2) == len - IPV6 ? NULL : "E-002: IPv6 length";
 }
 
-/* The MAC is that of the group, if it is one (E-039). */
+/* A group has its own MAC (E-039). */
 static const char *read_group(const uint8_t *mac, const uint8_t *ip, bool v4)
 {
     const uint8_t *to = ip + (v4 ? 16 : 24);
