@@ -11,7 +11,7 @@
 #define SIM_MAX_PAIRS   4
 #define SIM_MAX_WR      48
 
-/* What a schedule does besides having a bad network. */
+/* Kinds of schedules: each has a bad network, and something else. */
 enum sim_kind {
     SIM_PLAIN,
     SIM_DRAIN,                  /* QPs go to SQD and back */
@@ -92,7 +92,7 @@ struct sim_model {
                        const struct qhca_cqe *c);
     /* Whether all expected completions have arrived. */
     bool (*complete)(const struct sim_qp *q);
-    /* What memory must look like in the end; may be NULL. */
+    /* Check the memory at the end; may be NULL. */
     void (*check_memory)(struct sim *s, struct sim_qp *q);
 };
 
@@ -236,7 +236,7 @@ struct sim {
     bool marked;                /* packets are sent with marks */
     const char *order;          /* rule for the order of data, or "" */
     bool paged;                 /* the regions are of type ODP */
-    bool prompt;                /* page faults are answered at once */
+    bool prompt;                /* page faults are answered without delay */
     bool fickle;                /* QPs change their mind, see sim_mind.c */
     struct gsrq other[SIM_MAX_NODES];   /* of XRC, for requests given up */
     struct odp odp[SIM_MAX_NODES];
@@ -285,7 +285,7 @@ void sim_order_draw(struct sim *s);
 void sim_rules(struct sim *s, struct guest *g, const char *text);
 /* The data of SEND or WRITE @i, which is complete, must be there, or late. */
 void sim_judge_write(struct sim *s, struct sim_qp *q, unsigned i);
-/* What shows that WRs before @end have been executed is complete. */
+/* A WR has completed that shows that WRs before @end have been executed. */
 void sim_judge_late(struct sim *s, struct sim_qp *q, unsigned end);
 
 /* ---- sim_bad.c ---- */
@@ -330,7 +330,7 @@ void sim_see_end(struct sim *s);
 
 /* ---- sim_uc.c ---- */
 
-/* What the models of UC and UD have in common. */
+/* Functions for the models of UC and UD. */
 void sim_unreliable_put_recv(struct sim *s, struct sim_qp *q);
 void sim_unreliable_judge_send(struct sim *s, struct sim_qp *q,
                                const struct qhca_cqe *c);

@@ -82,8 +82,8 @@ static bool both_wait(const struct sim_qp *q)
 }
 
 /*
- * How much a call does before its budget is used up depends on the path of the
- * packets, too. Therefore the guest waits before its next step.
+ * How much a call does before its budget is used up depends also on the path of
+ * the packets. Therefore the guest waits before its next step.
  */
 void sim_both_settle(struct sim *s)
 {
@@ -120,8 +120,8 @@ bool sim_both_share(struct sim *s, struct sim_srq *q)
  * Between two machines each frame gets a response of its own, but packets that
  * cross in one turn share one, so there it is a matter of time whether a NAK is
  * sent before the missing packet arrives (@near). On a device with limits it is
- * one what is sent before a packet that is delayed arrives (@late), and nobody
- * but RC puts that right.
+ * a matter of time which packets are sent before a delayed one arrives (@late),
+ * and only RC puts that right.
  */
 static const struct fault {
     const char *text;
@@ -224,8 +224,8 @@ static void forget(const struct sim *s, uint64_t *cnt)
     }
     if (s->paged) {
         /*
-         * What was sent before a fault, and must be sent again, depends on
-         * time; on a device with limits, so do answers and timeouts.
+         * How much was sent before a fault, and must be sent again, depends
+         * on time; on a device with limits, so do answers and timeouts.
          */
         cnt[QHCA_CNT_PAGE_FAULT] = cnt[QHCA_CNT_TIMEOUT] = 0;
         cnt[QHCA_CNT_TX_RNR_NAK] = cnt[QHCA_CNT_RX_RNR_NAK] = 0;

@@ -2,8 +2,8 @@
 /*
  * qhca simulator: requesters that change their mind. Before the first WR of its
  * plan a QP sends another request, which meets an absent page, or finds no
- * receive WR; then it goes through RESET and begins again with the same PSN. Of
- * XRC, that request may be for an SRQ that nobody else uses.
+ * receive WR; then it goes through RESET and begins again with the same PSN. If
+ * it is of XRC, that request may be for an SRQ that no other QP uses.
  */
 #include "sim.h"
 
@@ -17,7 +17,7 @@ void sim_mind_setup(struct sim *s, unsigned i)
     struct gsrq *q = &s->other[i];
     struct qhca_seg_le sge = { n->mr.addr, ROOM, n->mr.key };
 
-    /* Until the plan begins nobody answers page faults. */
+    /* Page faults get no answer until the plan begins. */
     s->fickle = s->has & SIM_HAS(MIND);
     if (s->fickle) {
         *q = srq_create_xrc(n, n->pdn, 1, 1, s->xrcdn[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca simulator: devices that end while they work. The state of one moves to
- * another device, which goes on with it, and nobody may notice; or its function
+ * another device, which goes on with it, and no peer may notice; or a function
  * is reset, and its peers find out.
  */
 #include "harness/snapshot.h"

@@ -79,7 +79,7 @@ void sim_pages_setup(struct sim *s, unsigned i)
 {
     struct node *n = &s->node[i];
 
-    /* Time passes there while a command waits, and nobody answers. */
+    /* There time passes while a command waits, and no fault is answered. */
     if (s->seen && n->g->limited) {
         s->paged = s->lossy = false;
     }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca simulator: rates. Some schedules have QPs with limits, which change
- * meanwhile, static rates, and packets that are sent with the mark of a busy
- * network, which slow their senders down; and ports whose speed changes, as
- * the operator or a rule has it. All rates are high enough for a response to
- * come in time.
+ * qhca simulator: rates. Some schedules have QPs with limits that change,
+ * static rates, and packets that are sent with the mark of a busy network,
+ * which slow their senders down; and ports whose speed the operator or a rule
+ * changes. All rates are high enough for a response to come in time.
  */
 #include "sim.h"
 

@@ -26,7 +26,7 @@ static uint64_t count(const struct sim *s, enum qhca_counter which)
     return sum;
 }
 
-/* Most hits of a rule lose a packet, too. */
+/* Losses: most hits of a rule also lose a packet. */
 static uint64_t lost(const struct sim *s)
 {
     uint64_t sum = s->net->lost + s->net->corrupted;

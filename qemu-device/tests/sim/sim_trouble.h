@@ -17,7 +17,7 @@ void sim_pages_setup(struct sim *s, unsigned i);
 void sim_pages_event(struct sim *s, struct node *n, uint32_t qpn);
 /* Perhaps makes some pages absent. */
 void sim_pages_steal(struct sim *s);
-/* From now on page faults are answered at once. */
+/* From now on page faults are answered without delay. */
 void sim_pages_prompt(struct sim *s);
 
 /* ---- sim_mind.c ---- */
