@@ -22,7 +22,7 @@ def ending(status):
 
 
 def wrong(count, bad, plan, status):
-    """What is wrong with a run besides failed tests; None: nothing."""
+    """Return the mistake of a run besides failed tests, or None."""
     if not plan:
         return f'did not finish, or had no tests: {ending(status)}'
     if count != plan:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What it costs to send TCP segments of 64 KiB to a tap: cut into frames by the
+ * Measure the cost of TCP segments of 64 KiB to a tap: cut into frames by the
  * engine, each of which is written, or whole, behind a vnet header, with which
  * the kernel need not cut it at all if it stays in the host. The frames are for
  * the kernel, which has no use for them.

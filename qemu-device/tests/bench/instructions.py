@@ -14,7 +14,7 @@ is counted; none of the FUNCTIONs may call another:
   lines         first-level cache misses of 100 operations
 
 callgrind counts, so the result is the same on a busy machine. It depends on the compiler:
-the limits are those of the one in the build root.
+the limits are for the one in the build root.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 TOLERANCE = 1.05
 FEW, MANY = 100, 1100           # operations: only the difference of the costs counts
 # A first level of a common size; the last level does not matter. It has no sets: with them
-# the count is of collisions, too, and a call of the test's that is inlined moves them.
+# the count includes collisions, which move when the compiler inlines a call in the test.
 CACHES = ('--cache-sim=yes', '--I1=32768,8,64', '--D1=32768,512,64', '--LL=2097152,16,64')
 
 

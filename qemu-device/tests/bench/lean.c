@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an idle device and a connected QP cost their host: memory that is only
- * reserved, and never touched, costs nothing. Many devices in one process
+ * An idle device and a connected QP must cost their host little: memory that is
+ * only reserved, and never touched, costs nothing. Many devices in one process
  * depend on that.
  */
 #include <malloc.h>

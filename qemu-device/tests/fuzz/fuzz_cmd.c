@@ -87,7 +87,7 @@ static struct qhca_buf some_buf(struct fuzz *f)
     return b;
 }
 
-/* Attributes that a QP may be modified with; those of type RAW need few. */
+/* Attributes that a QP may be modified with; type RAW needs few. */
 static uint32_t some_mask(struct fuzz *f)
 {
     return !one_in(f, 3) ? (uint32_t)nasty(f) :

@@ -109,7 +109,7 @@ static void put_field(const struct device *d, const struct record *r,
     }
 }
 
-/* Entries of SET_PAGES become those of pages that the guest has. */
+/* Lets entries of SET_PAGES point to pages that the guest has. */
 static void fix_pages(const struct device *d, uint8_t *mbox, size_t num)
 {
     uint64_t entry;

@@ -44,7 +44,7 @@ static void fill_body(struct qhca_cmd *c, struct qhca_create_qp *qp)
         break;
     case QHCA_CMD_SET_PAGES:
     case QHCA_CMD_CLEAR_PAGES:
-        c->pages.key = htole32(2);      /* after those of the two users */
+        c->pages.key = htole32(2);      /* after the keys of the two users */
         c->pages.num = htole64(1);
         break;
     case QHCA_CMD_ALLOC_MW:
@@ -128,7 +128,7 @@ static size_t put_wqe(uint8_t *out, uint8_t aim, uint8_t opcode, uint32_t bytes)
         .flags = QHCA_WQE_SIGNALED | (bytes ? 0 : QHCA_WQE_INLINE),
         .count = htole16(bytes ? 1 : 8),
     };
-    struct qhca_sge s = {       /* key 2: after those of the two users */
+    struct qhca_sge s = {       /* key 2: after the keys of the two users */
         .length = htole32(19000), .lkey = htole32(2),
     };
     size_t len = put(out, DEVICE_RECV, DEVICE_FIX_ALL, 0x11, &s, sizeof(s));

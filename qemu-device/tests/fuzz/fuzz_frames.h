@@ -12,8 +12,8 @@
 #include "inputs.h"
 
 /*
- * The records: only those of kind FRAMES_FRAME have data; the length of others
- * is the amount to post. Aim: bits 3, 1:0 QP; 7:4 PSN ahead plus 4, or opcode.
+ * The records: only kind FRAMES_FRAME has data; in others the length is the
+ * amount to post. Aim: bits 3, 1:0 QP; 7:4 PSN ahead plus 4, or opcode.
  */
 #define FRAMES_CFG_IPV6     0x01    /* the port's GID */
 #define FRAMES_CFG_VLAN     0x02

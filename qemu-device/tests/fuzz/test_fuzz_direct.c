@@ -13,8 +13,8 @@
  * - A bad WR follows one that the peer refuses: it may have been read and
  *   counted, or not. A bad WR is posted when all before it have completed.
  * - The peer fails without a response, because a SEND invalidates a key that it
- *   must not, and responses still to be sent are lost. Such a SEND, too, is
- *   posted when all WRs before it have completed.
+ *   must not, and responses still to be sent are lost. Such a SEND is posted
+ *   when all WRs before it have completed.
  * - A READ gets its response later than WRs behind it are executed. If some
  *   memory is bad, WRs behind a READ are posted when the READ has completed.
  * - A queue cannot be accessed any more, so an end or its device stops: WRs are

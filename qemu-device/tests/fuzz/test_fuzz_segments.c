@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * TCP segments of a hostile guest, in two machines: the network of one cuts
- * those that it is offered, as Linux does, and that of the other takes frames
- * only. Whatever the guest posts, the frames, completions and counters must be
- * the same. FUZZ_ITERATIONS and FUZZ_SEED (or "date") in the environment; the
+ * TCP segments of a hostile guest, in two machines: one network cuts the
+ * segments that it is offered, as Linux does; the other takes frames only.
+ * The frames, completions and counters must be the same, whatever the guest
+ * posts. FUZZ_ITERATIONS and FUZZ_SEED (or "date") in the environment; the
  * seed of a failure is in its message.
  */
 #include "harness/debug.h"

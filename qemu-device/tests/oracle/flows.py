@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the RoCE frames of a QP must be, one after the other.
+"""Judge the RoCE frames of a QP, one after the other.
 
-Rules for captures, from the same sources as roce.py; harness/sniff.c has them for engines in
-virtual time. A capture does not say how a QP is set up, and may lack frames, so a flow begins
+The rules are for captures, from the same sources as roce.py; harness/sniff.c has them for engines
+in virtual time. A capture does not say how a QP is set up, and may lack frames, so a flow begins
 with the first frame that is seen of it, and again behind a gap.
 """
 
@@ -71,7 +71,7 @@ class Flow:
 
 
 def content(frame):
-    """What a retransmission repeats: all from the BTH on, but AckReq."""
+    """The part that a retransmission repeats: all from the BTH on, but AckReq."""
     headers = [(name, {**frame.headers[name], 'a': 0} if name == 'bth' else frame.headers[name])
                for name in frame.layers('bth')]
     return str(headers), frame.payload

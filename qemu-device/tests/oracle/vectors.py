@@ -128,7 +128,7 @@ def with_fields(frame, **fields):
 
 
 def tolerated(frame):
-    """What receivers tolerate (9.2, A17): names and frames."""
+    """Names and frames of oddities that receivers tolerate (9.2, A17)."""
     changes = {'M 0': {'bth_m': 0}, 'FECN': {'bth_f': 1}, 'BECN': {'bth_b': 1},
                'reserved': {'bth_resv6': 0x3f, 'bth_resv7': 0x7f},
                'UDP checksum': {'udp_checksum': 0x1234}}
