@@ -42,7 +42,7 @@ static void test_failed_cqs(void)
     CHECK_EQ(rc_state(&peer), QHCA_QPS_RTS);
 }
 
-/* An EQ that was full gets room for thousands of events at once. */
+/* An EQ that was full gets room for thousands of events in one call. */
 static void test_events_in_line(void)
 {
     static struct gcq cq[3 * MANY];

@@ -49,7 +49,7 @@ static void test_many_commands(void)
     CHECK_EQ(g->e->table_blocks, 255 * REGION);
 }
 
-/* The largest region possible; a QP has its turns meanwhile. */
+/* The largest region possible; a QP has its turns in between. */
 static void test_huge_region(void)
 {
     /* Two units for each page of the tables, including those at depth 2. */
@@ -200,7 +200,7 @@ static void test_resize_cq(void)
     }
     CHECK(!cq_poll(&cq, &cqe));
 
-    /* The new ring has no room for the CQEs written meanwhile. */
+    /* The new ring has no room for CQEs written during the copy. */
     cq = full_cq(CQ_FULL / 2);
     cmd = resize_cq(&cq, CQ_LOG - 1, &buf);
     ring_commands(&cmd, 1);
@@ -212,7 +212,7 @@ static void test_resize_cq(void)
         REQUIRE(cq_poll(&cq, &cqe) && le64toh(cqe.wr_id) == i);
     }
 
-    /* The CQ overruns meanwhile. */
+    /* The CQ overruns during the copy. */
     cq = full_cq(CQ_FULL);
     cmd = resize_cq(&cq, CQ_LOG + 1, &buf);
     ring_commands(&cmd, 1);

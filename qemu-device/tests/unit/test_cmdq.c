@@ -19,7 +19,7 @@ static void wraps(void)
     CHECK_EQ(counter(g, QHCA_CNT_BAD_CMD), 0);
 }
 
-/* A ring full of commands at once: all are executed, in order. */
+/* A ring full of commands, with one doorbell: all are executed, in order. */
 static void batch(void)
 {
     struct guest *g = guest_new();
@@ -49,7 +49,7 @@ static void batch(void)
     CHECK_EQ(g->reads, 16);
 }
 
-/* @n commands at once of which those in the mask @polled need no interrupt. */
+/* Rings for @n commands; those in the mask @polled need no interrupt. */
 static void batch_polled(struct guest *g, unsigned n, unsigned polled)
 {
     struct qhca_cmd cmd[16] = { 0 };

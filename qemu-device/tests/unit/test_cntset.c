@@ -44,7 +44,7 @@ static uint64_t of_set(uint32_t set, enum qhca_counter which)
     return cnt[which];
 }
 
-/* The counts of QPs without a set and those of all sets add up to the total. */
+/* The counts of all sets and of QPs without a set add up to the total. */
 static void check_sum(const uint32_t *set, unsigned n)
 {
     uint64_t all[QHCA_CNT_MAX], sum[QHCA_CNT_MAX], cnt[QHCA_CNT_MAX];

@@ -92,7 +92,7 @@ static void test_ce_counted(void)
     CHECK_EQ(counter(g, QHCA_CNT_NP_ECN_MARKED_ROCE_PACKETS), 2);
 }
 
-/* Inside the port, too: each packet of a message, and the ACK. */
+/* Marks count inside the port: each packet of a message, and the ACK. */
 static void test_ce_inside(void)
 {
     for (unsigned i = 0; i < 4; i++) {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # test_contract.sh - the contract headers, each compiled as C on its own: they
-# need nothing but each other, with Linux's types and with those of <stdint.h>.
+# need nothing but each other, with the types of Linux or of <stdint.h>.
 
 cc=${CC:-gcc}
 top=$(dirname "$0")/../../..

@@ -120,7 +120,7 @@ static void repeat(void)
         CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 1);
         return;
     }
-    ring(g, 3, QHCA_DB_CQ_ARM, cq.cqn, 0);      /* 0 is a valid start, too */
+    ring(g, 3, QHCA_DB_CQ_ARM, cq.cqn, 0);      /* 0 is a valid start */
     push();
     CHECK_EQ(events(), 1);
     ring(g, 3, QHCA_DB_CQ_ARM, cq.cqn, 0);
@@ -221,7 +221,7 @@ static void write_arms(uint32_t sn, uint32_t any_sn)
     cq_arm(&cq, true);
 }
 
-/* Whatever is written there: an event at most for each arm, with its number. */
+/* Any words there cause at most an event for each arm, with its number. */
 static void any_words(void)
 {
     uint64_t rng = 1;

@@ -100,7 +100,7 @@ static void expect_cnp(uint8_t dscp)
     CHECK_EQ(p.pkey, PKEY_DEFAULT);
 }
 
-/* At most one per interval, and none that nobody asked for. */
+/* At most one per interval, and none without a mark or if they are off. */
 static void test_notify(void)
 {
     static const uint8_t types[] = { QHCA_QPT_RC, QHCA_QPT_UC };
@@ -137,7 +137,7 @@ static void test_notify(void)
     }
 }
 
-/* Each mark, without an interval; also that of a response. */
+/* Each mark, without an interval; also on a response. */
 static void test_notify_all(void)
 {
     struct roce_packet p;
@@ -216,7 +216,7 @@ static void cnp(void)
     peer_inject(&qp, &p, payload, sizeof(payload));
 }
 
-/* The next packet may leave at once, and so may be marked. */
+/* With the reaction point on, the network may mark packets. */
 static void test_ect(void)
 {
     static const uint8_t tclass[][2] = {
@@ -236,7 +236,7 @@ static void test_ect(void)
     }
 }
 
-/* What a notification does to the packets that follow, to the nanosecond. */
+/* A notification slows the packets that follow, to the nanosecond. */
 static void test_slow_down(void)
 {
     uint64_t ns;

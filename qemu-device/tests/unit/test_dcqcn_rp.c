@@ -163,7 +163,7 @@ static void test_equations(void)
     CHECK(limited > 20000 && released > 2000);
 }
 
-/* However long nobody looked, catching up is short, and ends at the top. */
+/* After a long time, catching up is short, and ends at the top. */
 static void test_long_ago(void)
 {
     struct vhca_rp rp = { 0 };
@@ -198,7 +198,7 @@ static void test_alpha(void)
     CHECK_EQ(rp.alpha, VHCA_ALPHA_ONE / 4);
 }
 
-/* What is sent at once is as short to catch up with as time. */
+/* Catching up with many bytes is as short as with a long time. */
 static void test_much_sent(void)
 {
     struct vhca_rp rp = { 0 };

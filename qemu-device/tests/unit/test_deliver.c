@@ -359,7 +359,7 @@ static void rules_change(void)
     rc_expect_none(&one[NUM].rcq);
 }
 
-/* What is owed at the lowest share of the CPU can be saved. */
+/* The debt at the lowest share of the CPU can be saved. */
 static void debt(void)
 {
     uint64_t before;

@@ -11,7 +11,7 @@
 
 #define SRC     0u
 #define DST     (NODE_MEM / 2)
-#define FILL    7               /* seed of a pattern unlike that of others */
+#define FILL    7               /* seed of a pattern unlike the others */
 #define LEN     200000u         /* more packets than fit a window */
 
 /* struct scene - @num messages of @len bytes, and what goes wrong */
@@ -410,7 +410,7 @@ static void test_one_copy(void)
         /* WQEs and CQEs, and a write for each page, as dma_peek() has it. */
         CHECK(g->reads <= 2);
         CHECK(g->writes <= 65536 / 4096 + 2);
-        /* Each page is looked at once, and written to once. */
+        /* One look at each page, and one write to it. */
         CHECK(g->cost.dma <= 2 * (65536 / 4096) + 6);
         CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS),
                  16 + (opcodes[i] == QHCA_WR_RDMA_READ ? 1 :
@@ -418,7 +418,7 @@ static void test_one_copy(void)
     }
 }
 
-/* While a datagram waits as a frame, packets after it are frames, too. */
+/* While a datagram waits as a frame, packets after it also become frames. */
 static void test_behind_a_frame(void)
 {
     static const uint8_t frame[64];

@@ -241,8 +241,8 @@ static void test_event_first(void)
 }
 
 /*
- * D-069: the owner's turn comes between those of requester and responder. It
- * registers the region again under the same key, not to be read any more.
+ * D-069: the owner has its turn between the requester and the responder. The
+ * owner registers the region again, with the same key, not to be read any more.
  */
 static void test_right_withdrawn(void)
 {

@@ -227,7 +227,7 @@ static void creation(void)
     TRY(QHCA_ETH_TX, QHCA_ETHQ_SCATTER, 2, QHCA_ERR_PARAM);
     TRY(QHCA_ETH_RX, 4, 1, QHCA_ERR_PARAM);
     TRY(QHCA_ETH_RX, QHCA_ETHQ_SCATTER, 16, QHCA_OK);
-    /* Without the flag nobody looks. */
+    /* Without the flag the device ignores the number. */
     TRY(QHCA_ETH_RX, QHCA_ETHQ_REPLACE, 255, QHCA_OK);
     CHECK_EQ(vhca_ethq_at(g->e, 1, QHCA_ETH_RX)->frags, 1);
     TRY(QHCA_ETH_TX, 0, 255, QHCA_OK);

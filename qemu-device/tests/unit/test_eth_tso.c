@@ -134,7 +134,7 @@ static void largest(void)
 
 /*
  * The pieces of a segment in a saved state must fit an MTU, and their headers
- * must be those of the segment.
+ * must be where the segment has them.
  */
 static void saved(void)
 {

@@ -158,7 +158,7 @@ static void dropping(void)
     CHECK_EQ(who(&all), 0);
 }
 
-/* What the card does not want. */
+/* Rules for frames that the card does not want. */
 static void the_rest(void)
 {
     struct frame f = udp_frame(test_mac, 1, 2, 7, 100);
@@ -386,7 +386,7 @@ static void bad_spreads(void)
 
 /* ---- saved states ---- */
 
-/* The order among rules of one priority is saved, too. */
+/* A saved state keeps the order among rules of one priority. */
 static void saved(void)
 {
     struct frame f = udp_frame(test_mac, 1, 2, 7, 100);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What flow rules have been applied to.
+ * Counts of the frames and bytes that flow rules have been applied to.
  */
 #include "harness/flows.h"
 #include "harness/snapshot.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What all hosts of an engine do in the same way: common/host.c, ram.c.
+ * The code that all hosts of an engine share: common/host.c, ram.c.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -226,7 +226,7 @@ static void test_speed(void)
     CHECK_EQ(g->e->cfg.bandwidth, 1000);
 }
 
-/* What came from outside stays; the carrier is told at once. */
+/* Work from outside stays; the engine knows the carrier after the reset. */
 static void test_reset(void)
 {
     struct guest *g = start();
@@ -324,7 +324,7 @@ static void test_takes(void)
     struct eth_rx rx;
     char text[80];
 
-    CHECK(qhca_host_takes(h, now, &again));     /* nobody has filled a ring */
+    CHECK(qhca_host_takes(h, now, &again));     /* there is no ring yet */
     CHECK(was_said(""));
     rx = eth_rx_create(g, &eq, 1, 1600);
     port_enable(g, test_mac, 0, 1500);

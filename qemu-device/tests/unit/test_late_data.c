@@ -137,7 +137,7 @@ static void test_reset(void)
     CHECK_EQ(g->host.deadline, UINT64_MAX);
 }
 
-/* More than fits is written at once, and in the end all of it is right. */
+/* Data that do not fit are written now, and in the end all are right. */
 static void test_full(void)
 {
     const uint32_t len = 100000;
@@ -157,8 +157,8 @@ static void test_full(void)
 }
 
 /*
- * What was read early is for one READ. The next one of the QP has the same
- * number and address here, as after 2^24 others.
+ * Data read early are for one READ. The next READ of the QP has the same number
+ * and address here, as after 2^24 others.
  */
 static void test_once(void)
 {

@@ -69,7 +69,7 @@ static void test_shorter(void)
     CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
 }
 
-/* Frames to the network leave later; those that are loaded leave at once. */
+/* Frames to the network leave later; frames that are loaded do not wait. */
 static void test_network(void)
 {
     struct eth_tx q;
@@ -174,7 +174,7 @@ static void test_blocked(void)
     CHECK_EQ(vhca_qp_get(g->e, raw.qpn)->sq.ci, 200);
 }
 
-/* What is on its way when the device is reset is lost; the rule stays. */
+/* A reset of the device loses packets on their way; the rule stays. */
 static void test_lost(void)
 {
     start_late("port latency=1ms");

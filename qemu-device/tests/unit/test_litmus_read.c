@@ -34,7 +34,7 @@ static bool read_torn(void)
     return *spot(Y) == 0xff && !spot(Y)[LEN - 1];
 }
 
-/* READ of an aligned word that the CPU writes at once. It gets a part of it. */
+/* READ of an aligned word, which the CPU writes then. It gets a part of it. */
 static bool read_word(void)
 {
     put_op(&qp, QHCA_WR_RDMA_READ, Y, X, 8);
@@ -234,7 +234,7 @@ static void test_in_order(void)
     litmus_in_order(litmus, ARRAY_SIZE(litmus));
 }
 
-/* What a READ gets early begins and ends at multiples of the grain. */
+/* Pieces that a READ gets early begin and end at multiples of the grain. */
 static void test_grain(void)
 {
     const struct litmus words = { .odd = read_word },

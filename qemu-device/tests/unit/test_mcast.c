@@ -265,8 +265,8 @@ static void test_send(void)
 }
 
 /*
- * Such a QP gets no copy of its own messages. Others get one of them, and it
- * gets theirs, also those of a QP with its number at another port.
+ * Such a QP gets no copy of its own messages; others get one. It gets messages
+ * of others, even of a QP with the same number at another port.
  */
 static void test_no_own(void)
 {

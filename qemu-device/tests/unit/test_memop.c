@@ -81,7 +81,7 @@ static void life(void)
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
 }
 
-/* WRs after a REG_MR may use the key at once (F-027), and so may the peer. */
+/* WRs right after a REG_MR may use the key (F-027), and so may the peer. */
 static void data(void)
 {
     struct fast f;
