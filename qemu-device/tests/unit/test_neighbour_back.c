@@ -5,13 +5,13 @@
  */
 #include "harness/fixture.h"
 
-/* Nobody's, or a third machine's. */
+/* The peer sends to the MAC of no machine, or of a third one. */
 static void another_mac(void)
 {
     vhca_qp_get(there.g->e, peer.qpn)->attr.av.dmac[5] = 0x80;
 }
 
-/* The peer's machine has the requester's GID, too, and sends to itself. */
+/* The peer's machine also has the requester's GID, and sends to itself. */
 static void same_gid(void)
 {
     uint8_t gid[16], mac[6];

@@ -48,7 +48,7 @@ static void test_one_call(void)
              UNITS_MS);
     CHECK(worked() <= UNITS_MS + PACKET);
     CHECK(!qhca_engine_has_time(there.g->e, net->clock));
-    CHECK_EQ(counter(there.g, QHCA_CNT_TX_ACK), 0);     /* that is work, too */
+    CHECK_EQ(counter(there.g, QHCA_CNT_TX_ACK), 0);     /* an ACK is work */
 }
 
 /* Doorbells of one slice, before the main loop has its turn. */
@@ -106,7 +106,7 @@ static void test_saved(void)
     CHECK_EQ(same, other);
 }
 
-/* A state in which nobody had visited is loaded: there is nothing to pay. */
+/* The state loaded is from before the visit: there is nothing to pay. */
 static void test_loaded(void)
 {
     uint8_t *state;

@@ -42,7 +42,7 @@ static struct frame to_port(unsigned dport)
     return udp_frame(test_mac, 1, 2, dport, 100);
 }
 
-/* Receives @f; returns the only queue that gets it, RAW_QP or NOBODY. */
+/* Receives @f; returns the only receiver: a queue, RAW_QP or NOBODY. */
 static unsigned who(const struct frame *f)
 {
     unsigned at = NOBODY;
@@ -95,7 +95,7 @@ static void queues(void)
         CHECK_EQ(flow_destroy(n.g, number), QHCA_OK);
         CHECK(who(&f) < 2);
     }
-    /* Frames to groups are for one queue, too. */
+    /* A frame to a group goes to one queue. */
     r = rule(QHCA_FLOW_QUEUE, 3, 7);
     flow_add(n.g, &r);
     r = rule(QHCA_FLOW_QUEUE, 2, 7);
@@ -105,7 +105,7 @@ static void queues(void)
     CHECK_EQ(who(&all), 3);
 }
 
-/* The hash is that of a frame without a rule. */
+/* A rule does not change the hash. */
 static void hashes(void)
 {
     struct qhca_flow r = rule(QHCA_FLOW_QUEUE, 3, 7);
@@ -243,7 +243,7 @@ static void exceptions(void)
     CHECK_EQ(who(&f), 0);
 }
 
-/* What does not exist loses frames, and each is counted. */
+/* A rule for a queue that is gone loses frames, and each is counted. */
 static void dead_queues(void)
 {
     struct qhca_flow r = rule(QHCA_FLOW_QUEUE, 3, 7);
@@ -329,7 +329,7 @@ static void replaced(void)
     CHECK_EQ(flow_create(n.g, &last, &none), QHCA_ERR_NO_RESOURCE);
     r = rule(QHCA_FLOW_QUEUE, 2, 7);
     CHECK_EQ(flow_replace(n.g, &r, number), QHCA_OK);
-    /* What is refused leaves the rule that there was. */
+    /* A replacement that is refused leaves the rule that there was. */
     r = rule(QHCA_FLOW_RSS, 2, 7);
     CHECK_EQ(flow_replace(n.g, &r, number), QHCA_ERR_OBJ);
     CHECK_EQ(who(&f), 2);

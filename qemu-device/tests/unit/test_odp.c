@@ -275,7 +275,7 @@ static void denied(void)
     }
 }
 
-/* ---- nobody answers, or too late ---- */
+/* ---- no answers, or late ones ---- */
 
 static void unanswered(void)
 {

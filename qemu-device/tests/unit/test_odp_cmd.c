@@ -117,7 +117,7 @@ static void sparse(void)
 
 /*
  * DEREG_MR takes several turns to clear the pages; a window that is bound
- * meanwhile ends it. The region goes on, without some of its pages.
+ * between them ends it. The region goes on, without some of its pages.
  */
 static void bound_amid(void)
 {

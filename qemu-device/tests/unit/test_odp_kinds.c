@@ -205,7 +205,7 @@ static void srq_reliable(void)
     CHECK(guest_is_filled(g, node.mr.addr + HALF, 8000, 4));
 }
 
-/* The key is that of the SRQ's PD. */
+/* The key is of the SRQ's PD. */
 static void xrc(void)
 {
     static const uint8_t ops[] = {
@@ -263,7 +263,7 @@ static void window(void)
 
 /* ---- SQD ---- */
 
-/* What has not begun is put back; what has begun drains when its page comes. */
+/* SQD puts a WR back that waits for its first page; it runs after RTS. */
 static void drained(void)
 {
     struct rc_wr first, second;
@@ -292,7 +292,7 @@ static void drained(void)
 
 /* ---- other QPs ---- */
 
-/* A QP that waits holds up nobody else, and answers wake nobody else. */
+/* A QP that waits holds up no other, and answers wake no other. */
 static void neighbours(void)
 {
     struct rc_qp other[2];
@@ -333,7 +333,7 @@ static void deregistered(void)
 
 /* ---- what leaves, as the peer sees it ---- */
 
-/* Of a READ into such a region no more than this is asked for at once. */
+/* A READ into such a region asks for at most VHCA_PAGED_PIECE bytes a time. */
 static void long_read(void)
 {
     const uint32_t half = VHCA_PAGED_PIECE / 2;

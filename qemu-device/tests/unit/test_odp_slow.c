@@ -61,7 +61,7 @@ static const uint8_t ops[] = {
     QHCA_WR_RDMA_READ, QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_ATOMIC_WRITE,
 };
 
-/* Whoever retries for ever without a receive WR does so without a page. */
+/* A QP that retries for ever without a receive WR does so without a page. */
 static void patient(void)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(ops); i++) {
@@ -165,7 +165,7 @@ static void middle(void)
     }
 }
 
-/* What waits behind the message keeps its order. */
+/* WRs that wait behind the message keep their order. */
 static void behind(void)
 {
     uint64_t id[ARRAY_SIZE(ops)];
@@ -184,7 +184,7 @@ static void behind(void)
             rc_expect(&qp.scq, id[j], QHCA_WC_SUCCESS);
         }
         CHECK_EQ(counter(g, QHCA_CNT_RETRY_EXC), 0);
-        /* What the last atomic has found. */
+        /* The value that the last atomic has found. */
         CHECK_EQ(le64toh(*(uint64_t *)guest_ptr(g, node.mr.addr, 8)),
                  ops[i] == QHCA_WR_ATOMIC_FETCH_AND_ADD);
     }

@@ -109,7 +109,7 @@ static void test_waits(void)
     }
 }
 
-/* Answers wait, too; a notification has a class of its own. */
+/* Answers also wait; a notification has a class of its own. */
 static void test_answers(void)
 {
     struct qhca_congestion c;
@@ -139,7 +139,7 @@ static void test_answers(void)
     peer_expect(&qp, ROCE_CNP, 0);
 }
 
-/* What waits has not been sent, so no answer is late. */
+/* A packet that waits has not been sent, so no answer is late. */
 static void test_timeout(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -192,7 +192,7 @@ static void test_others(void)
 
     start_with(0);
     bad = counter(g, QHCA_CNT_RX_MALFORMED);
-    control(other, PFC, ALL, 65535, 60);        /* for somebody else */
+    control(other, PFC, ALL, 65535, 60);        /* for another port */
     CHECK_EQ(counter(g, QHCA_CNT_RX_MALFORMED), bad);
     control(group, PFC, ALL, 65535, 33);        /* a byte is missing */
     control(group, PAUSE, 0, 65535, 17);

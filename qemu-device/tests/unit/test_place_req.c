@@ -231,7 +231,7 @@ static void test_lost(void)
         peer_ack(&qp, PSN + 2);
         done(0, 0);
         rc_expect_none(&qp.scq);
-        peer_expect(&qp, wire[i], PSN + 1);     /* at once, without a timeout */
+        peer_expect(&qp, wire[i], PSN + 1);     /* without a timeout */
         peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
         guest_advance(g, T(10));
         peer_expect(&qp, wire[i], PSN + 1);

@@ -227,7 +227,7 @@ static void test_both(void)
     }
 }
 
-/* Memory that cannot be written, or not at once. */
+/* Memory that cannot be written. */
 static void test_dma(void)
 {
     struct roce_packet p;

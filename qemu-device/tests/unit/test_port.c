@@ -101,8 +101,8 @@ static struct setup start(unsigned flags)
 }
 
 /*
- * What receives the frame: the Ethernet queue, the transport, or neither; or it
- * has no length of a frame.
+ * The receiver of a frame: the Ethernet queue, the transport, or none; LENGTH:
+ * no frame has this length.
  */
 enum taker { NOBODY, ETH, ROCE, LENGTH };
 
@@ -153,7 +153,7 @@ static void shortest_tag(void)
     CHECK(!h.udp);
 }
 
-/* What a rule sees of frames that hardly have an IP header. */
+/* Rules see frames that hardly have an IP header. */
 static void hardly_ip(void)
 {
     static const uint8_t to[16] = { 0xfd, [15] = 9 };
@@ -268,7 +268,7 @@ static void too_long(void)
     CHECK_EQ(taker_of(&s, f, 14), ETH);
 }
 
-/* What makes a frame RoCE, each condition broken in turn. */
+/* The conditions for a frame to be RoCE, each broken in turn. */
 static void roce_or_not(void)
 {
     struct setup s = start(QHCA_PORT_PROMISC);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Each bound times each other one: the most that one call may do is not more
- * where several of them meet. What comes, where it goes, what a fault rule
- * makes of it, how many get it, over which addresses and with which share of
- * the CPU are multiplied; harness/bounds.c judges each call.
+ * where several of them meet. The test tries all combinations of packets,
+ * places, fault rules, numbers of receivers, addresses and shares of the CPU;
+ * harness/bounds.c judges each call.
  */
 #include <time.h>
 
@@ -16,14 +16,14 @@
 #define PIECES  (VHCA_MAX_FAST_REG / 2)
 #define SGES    QHCA_MAX_RECV_SGE
 #define IOVA(i) (0x100000ull * ((i) + 1))
-/* CPU time of a call, generously: with sanitizers on a busy machine, too. */
+/* CPU time of a call, enough for sanitizers on a busy machine. */
 #define LIMIT_NS    500000000u
 
 /* Where received data go. */
 enum { FLAT, BYTES, PAGES, NUM_PLACES };
 static const char *const places[] = { "one region", "pieces", "pages" };
 
-/* What is sent, and to how many. */
+/* A source of packets, and how many QPs get them. */
 struct source {
     const char *what;
     void (*go)(void);

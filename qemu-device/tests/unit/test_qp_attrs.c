@@ -2,7 +2,7 @@
 /*
  * qhca engine tests: QPs in RTS use the optional attributes that an earlier
  * step of MODIFY_QP has set, and each state accepts the right packets. (PORT
- * and PKEY_INDEX are optional, too, but each has only one value.)
+ * and PKEY_INDEX are also optional, but each has only one value.)
  */
 #include "harness/debug.h"
 #include "harness/scripted.h"
@@ -70,7 +70,7 @@ static void stop_queue(void)
 
 /*
  * Takes a new @qp with @o's attributes all the way; step @at, and no other,
- * sets attribute @bit to that of @then. False: the step does not allow it.
+ * takes attribute @bit from @then. False: the step does not allow it.
  */
 static bool take_way(const struct rc_opts *o, unsigned at, uint32_t bit,
                      const struct rc_opts *then)

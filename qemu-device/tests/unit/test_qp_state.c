@@ -14,7 +14,7 @@
 #define TGT     (1u << QHCA_QPT_XRC_TGT)
 #define ALL     (RC | UC | UD | GSI | INI | TGT)
 #define A(a)    QHCA_QP_##a
-/* What any QP may have in a transition to RTS. */
+/* Attributes that any QP may have in a transition to RTS. */
 #define RUN     (A(CUR_STATE) | A(RATE_LIMIT))
 
 /* Conformance A.3, row by row. */

@@ -131,7 +131,7 @@ static void queue_pair(void)
     for (unsigned i = 0; i < 5; i++) {
         rc_recv(&qp, i, 0, 8);
     }
-    /* Two packets, which nobody acknowledges; the other SEND waits its turn. */
+    /* Two packets, which get no ACK; the other SEND waits its turn. */
     rc_send(&qp, 3000);
     rc_send(&qp, 8);
     a.cur_state = a.state;

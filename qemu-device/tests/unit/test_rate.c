@@ -80,7 +80,7 @@ static void test_limit(void)
     }
 }
 
-/* Datagrams, too: these are of one packet each. */
+/* The limit holds for datagrams, which are of one packet each. */
 static void test_datagrams(void)
 {
     start_type(QHCA_QPT_UD);
@@ -205,7 +205,7 @@ static void test_change(void)
     CHECK_EQ(g->host.deadline != UINT64_MAX, 1);     /* only the ACK timer */
 }
 
-/* What waits here is not lost; but a dead peer is noticed. */
+/* Packets that wait here are not lost; but a dead peer is noticed. */
 static void test_timeout(void)
 {
     struct rc_opts o = RC_OPTS;

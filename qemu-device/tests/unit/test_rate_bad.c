@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rates and notifications where somebody means harm: strangers on the network,
- * parameters that change under load, saved states with edited gates.
+ * Rates and notifications under attack: strangers on the network, parameters
+ * that change under load, saved states with edited gates.
  */
 #include "harness/fields.h"
 #include "harness/flows.h"
@@ -139,7 +139,7 @@ static bool loads(const char *name, uint64_t value, uint8_t how)
     return snapshot_load(g, state, len);
 }
 
-/* Who has no peer, or has not started, has nobody to notify. */
+/* A QP that has no peer, or has not started, can owe no notification. */
 static void test_owed(void)
 {
     static const uint8_t types[] = { QHCA_QPT_UD, QHCA_QPT_RAW };

@@ -130,7 +130,7 @@ static void checksums(void)
     }
 }
 
-/* What has no checksums, or not all of the packet, is sent as it is. */
+/* A packet that has no checksums, or is cut short, is sent as it is. */
 static void no_checksums(void)
 {
     struct frame f = udp_frame(far_mac, 1, 2, 7, 100);
@@ -276,7 +276,7 @@ static void no_packets(void)
     CHECK_EQ(rc_state(&q), QHCA_QPS_RTS);
 }
 
-/* What a rule of the port wants does not leave it, unless it is for a group. */
+/* A frame for a rule of the port does not leave it, unless it is to a group. */
 static void to_itself(void)
 {
     struct frame f = udp_frame(far_mac, 1, 2, 7, 100);
@@ -394,7 +394,7 @@ static void blocked(void)
     CHECK(sent(&f));
 }
 
-/* A QP sends many frames in a turn; those of the first fill the FIFO. */
+/* A QP sends many frames in a turn; the first QP's frames fill the FIFO. */
 static void turns(void)
 {
     struct rc_qp qps[3];

@@ -47,7 +47,7 @@ static void test_late(void)
     peer_expect_none(&qp);                                      /* D-020 */
 }
 
-/* What came too early has come again: the NAK has nothing left to ask for. */
+/* The early packet has come again: the NAK has nothing left to ask for. */
 static void test_all_late(void)
 {
     answers_wait();
@@ -108,7 +108,7 @@ static void test_late_replay(void)
     peer_expect_none(&qp);
 }
 
-/* It moves on even if nobody has asked for an answer to what came late. */
+/* The NAK moves on even if the late packet asks for no answer. */
 static void test_late_first(void)
 {
     struct roce_packet p;
@@ -124,7 +124,7 @@ static void test_late_first(void)
     peer_expect_none(&qp);                                      /* D-020 */
 }
 
-/* What an RNR NAK has made useless is asked for if that need not leave. */
+/* If an RNR NAK need not leave, a NAK asks for the packets behind it. */
 static void test_late_ready(void)
 {
     static const struct {

@@ -185,8 +185,8 @@ static void ack_first(void)
 }
 
 /*
- * What is left of a READ is answered with the repeated request, but it is not a
- * late double: the memory must still be there (D-069).
+ * The repeated request gets the rest of the READ, but is not a late double: the
+ * memory must still be there (D-069).
  */
 static void still_owed(void)
 {
@@ -314,8 +314,8 @@ static void local_page(void)
 }
 
 /*
- * A long READ into pages is requested in pieces. What is lost of one is asked
- * for again, and no more than was executed (D-051).
+ * A long READ into pages is requested in pieces. If data of one are lost, the
+ * QP asks for them again, and for no more than was executed (D-051).
  */
 static void piece(void)
 {
@@ -395,7 +395,7 @@ static void lost_again(void)
     done(1, 0);
 }
 
-/* What was on its way when the QP went back shows nothing new. */
+/* Packets that were on their way when the QP went back show nothing new. */
 static void stale(void)
 {
     start_alone(&RC_OPTS);

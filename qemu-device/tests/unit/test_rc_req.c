@@ -224,7 +224,7 @@ static void test_rd_atomic(void)
     peer_ack(&qp, PSN + 3);
     all_done(0, 4, 0);
 
-    o.rd_atomic = 1;            /* the rest of a READ counts, too */
+    o.rd_atomic = 1;            /* the rest of a READ still counts */
     start_alone(&o);
     post(QHCA_WR_RDMA_READ, 3000);
     post(QHCA_WR_RDMA_READ, 4);
@@ -293,7 +293,7 @@ static void test_long_reads(void)
     CHECK_EQ(peer_drain(&qp), 1 + VHCA_WINDOW);
 }
 
-/* Inside a port, with frames: the maximum of READs is in flight at once. */
+/* Inside a port, with frames: the maximum of READs is in flight together. */
 static void test_long_reads_here(void)
 {
     const unsigned n = 40;

@@ -228,7 +228,7 @@ static void test_forgets(void)
         guest_unblock(g);
         peer_drain(&qp);
         while (cq_poll(&qp.scq, &c)) {
-            ;                           /* drivers do it, too */
+            ;                           /* as drivers do */
         }
         guest_advance(g, 20 * T(10));
         CHECK(g->host.deadline == UINT64_MAX);

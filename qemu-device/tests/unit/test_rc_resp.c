@@ -172,7 +172,7 @@ static void test_bad_pad(void)
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
 }
 
-/* Injects a SEND of 8 bytes; @more: others follow at once. */
+/* Injects a SEND of 8 bytes; @more: another is right behind it. */
 static void inject_of_many(uint32_t psn, bool more)
 {
     struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, psn);
@@ -186,7 +186,7 @@ static void inject_of_many(uint32_t psn, bool more)
     (more ? guest_rx_more : guest_rx)(g, f, len);
 }
 
-/* Frames that arrive at once are executed one by one and get one ACK. */
+/* Frames that arrive together are executed one by one and get one ACK. */
 static void test_together(void)
 {
     start_responder(&RC_OPTS, QHCA_QPS_RTS);

@@ -250,7 +250,7 @@ static void test_implied(void)
     expect_dead();
 }
 
-/* What was on its way before a timeout is no reason to go back again. */
+/* An ACK from before a timeout is no reason to go back again. */
 static void test_late_ack(void)
 {
     static const uint32_t first[] = { 0x111111, 0x900000, PSN_MASK };

@@ -101,7 +101,7 @@ static void test_sqd(void)
 
     start_alone(&RC_OPTS);
     CHECK_EQ(to_sqd(true), QHCA_OK);
-    eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);      /* at once */
+    eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);  /* no delay */
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
     CHECK_EQ(to_sqd(false), QHCA_OK);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);

@@ -50,7 +50,7 @@ static struct rc_wr wr_read_inv(uint32_t len)
     return wr;
 }
 
-/* The CQE is that of a READ, and the key is Free before it is written. */
+/* The CQE is as of a READ, and the key is Free before the CQE is written. */
 static void read_inv(void)
 {
     struct qhca_cqe cqe;

@@ -136,7 +136,7 @@ static void addresses_only(void)
     CHECK_EQ(le16toh(cqe.flags), QHCA_CQE_CSUM_OK | QHCA_CQE_HASH);
 }
 
-/* What has no hash goes to queue 0, even if that is not in the table. */
+/* A frame without a hash goes to queue 0, even if the table lacks it. */
 static void without_hash(void)
 {
     struct frame f = udp_frame(test_mac, 1, 2, 99, 100);
@@ -157,7 +157,7 @@ static void without_hash(void)
     receive(&good, 5);
 }
 
-/* Whatever is wrong, the table stays as it is. */
+/* A table with any mistake leaves the old one as it is. */
 static void hostile(void)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_RSS) };

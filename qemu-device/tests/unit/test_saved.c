@@ -410,7 +410,7 @@ static void slots(void)
 static void kinds_of_timers(void)
 {
     start_alone(&RC_OPTS);
-    rc_send(&qp, 8);            /* nobody acknowledges it */
+    rc_send(&qp, 8);            /* without an ACK */
     set("device", "kind of timer", 3);
     refused_for("kind of timer is 3, at most 2");
 }

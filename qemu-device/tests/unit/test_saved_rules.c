@@ -88,7 +88,7 @@ static void event_twice(void)
 
 /* ---- work requests ---- */
 
-/* A long message of @qp, whose beginning nobody has acknowledged. */
+/* A long message of @qp, without an ACK of its beginning. */
 static void half_sent(uint8_t type)
 {
     struct rc_wr wr;
@@ -245,7 +245,7 @@ static void completion_events(void)
     eq_expect_none(&eq);
 }
 
-/* A frame that waits in the port goes on at once, whatever time it is. */
+/* A frame that waits in the port goes on, whatever time it is. */
 static void at_no_time(void)
 {
     struct frame f = udp_frame(test_mac, 1, 2, 99, 100);

@@ -23,7 +23,7 @@ static void asked(void)
     CHECK(!shadow_look(g));                     /* it has not been used yet */
     shadow_ask(&page);
     all_done(0, 1, QHCA_WC_SUCCESS);
-    CHECK(shadow_header(&page)->ask);   /* nobody has looked */
+    CHECK(shadow_header(&page)->ask);   /* no look so far */
     CHECK(shadow_look(g));
     CHECK(!shadow_header(&page)->ask);
     CHECK(!shadow_look(g));
@@ -63,7 +63,7 @@ static void ring_late(struct guest *guest, uint64_t addr, size_t len,
     }
 }
 
-/* What is rung while the device decides to rest is found. */
+/* The device finds a doorbell that is rung while it decides to rest. */
 static void rest_race(void)
 {
     start();
@@ -198,7 +198,7 @@ static void before_commands(void)
     CHECK_EQ(rc_query(&qp).sq_pi, 2);
     all_done(0, 2, QHCA_WC_SUCCESS);
 
-    /* What was rung before a reset does not start what is posted after it. */
+    /* A doorbell from before a reset does not start WRs posted after it. */
     rc_set_state(&peer, QHCA_QPS_ERR);
     post_writes(&qp, 1, 8);
     shadow_ring_sq(&page, 0, &qp);

@@ -12,7 +12,7 @@
 
 static struct shadow page;      /* of @qp and @peer */
 
-/* Gives @page, which is that of @qp, @slots. */
+/* Gives @page, which @qp rings in, @slots. */
 static void start(unsigned slots)
 {
     start_pair(&RC_OPTS);
@@ -26,7 +26,7 @@ static void flood(struct guest *guest, uint64_t addr)
     shadow_flood(&page);
 }
 
-/* A device that is asked and does not look can be saved, whoever asked. */
+/* A device that many pages ask, and that does not look, can be saved. */
 static void many_ask(void)
 {
     struct shadow s[9];
@@ -77,7 +77,7 @@ static void half_rung(void)
     CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 0);
 }
 
-/* What was rung in a page that is not looked at any more comes first, too. */
+/* A doorbell in a page that is not looked at any more also comes first. */
 static void before_commands_cold(void)
 {
     struct shadow s[8];

@@ -318,7 +318,7 @@ static void test_commands_progress(void)
 }
 
 /*
- * A timer that is due while the share is spent waits for time, too. The device
+ * A timer that is due while the share is spent also waits for time. The device
  * does not ask to be called again and again until then.
  */
 static void test_timer_waits(void)

@@ -30,7 +30,7 @@ static void start_many(unsigned share, unsigned bandwidth, uint8_t opcode,
     }
 }
 
-/* What waits for its limit is late, not lost, whichever end it is. */
+/* A message that waits for the limit of either end is late, not lost. */
 static void test_late(void)
 {
     static const struct {

@@ -50,7 +50,7 @@ static const char *next(const struct sniffed *s)
     return sniff_next(sniffer, &from, s);
 }
 
-/* What the sniffer says of the packet as the next one of the QP. */
+/* Returns the sniffer's verdict on the packet as the QP's next one. */
 static const char *hear(const struct roce_packet *p)
 {
     struct sniffed s;

@@ -81,7 +81,7 @@ static void test_looked_at(void)
     CHECK(bytes_sent() - before > 100 * 50 * 1000 / 8 * 3 / 4);
 }
 
-/* What waits for a slow port goes on at once when the limit is gone. */
+/* Packets that wait for a slow port go on when the limit is gone. */
 static void test_lifted(void)
 {
     start_running(1);

@@ -102,7 +102,7 @@ static void test_av_answers(void)
     expect_av(RQ_PSN, &av);
 }
 
-/* Checks how many READs are outstanding at once. */
+/* Checks how many READs are outstanding together. */
 static void check_rd_atomic(uint8_t type, uint8_t service)
 {
     static const uint8_t most[] = { 1, 3, 2, 4 };

@@ -240,7 +240,7 @@ static void test_pressure(void)
     done(63, 0);
 }
 
-/* SQD holds datagrams; A-085: it is drained at once. */
+/* SQD holds datagrams; A-085: it is drained without a wait. */
 static void test_sqd(void)
 {
     start_type(QHCA_QPT_UD);

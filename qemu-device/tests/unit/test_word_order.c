@@ -113,7 +113,7 @@ static void test_late(void)
 {
     start_orders(true, false, false);
     for (unsigned i = 0; i < 2; i++) {
-        /* What it knows already is no mistake. */
+        /* The same value once more is no mistake. */
         reg_write(g, QHCA_REG_CONTROL, BOTH);
         CHECK_EQ(counter(g, QHCA_CNT_BAD_REG), 2 * i);
         reg_write(g, QHCA_REG_CONTROL, ENABLE);
@@ -130,7 +130,7 @@ static void test_late(void)
     CHECK_EQ(reg_read(g, QHCA_REG_CONTROL), ENABLE);
 }
 
-/* Another engine goes on; a device that has been reset can be saved, too. */
+/* Another engine goes on; a device that has been reset can be saved. */
 static void test_saved(void)
 {
     for (unsigned i = 1; i < 4; i++) {

@@ -126,7 +126,7 @@ static void wrong_half(void)
     CHECK_EQ(rc_state(&x->ini), QHCA_QPS_RTS);
     CHECK_EQ(rc_state(&x->tgt), QHCA_QPS_RTS);
 
-    /* Reserved opcodes of the service are bad requests, as those of RC are. */
+    /* Reserved opcodes of the service are bad requests, as in RC. */
     inject(0, 0x15, XRC_PSN, 0);
     expect_refusal(AETH_NAK_INV_REQ, XRC_PSN, QHCA_EVENT_QP_REQ_ERR);
 }
