@@ -166,7 +166,7 @@ static inline bool vhca_has_time(const struct qhca_engine *e, uint64_t now)
 
 /*
  * Let @e work on @at as if one of @at's own entry points had been called, until
- * vhca_leave_neighbour(), which schedules @at to do what is left.
+ * vhca_leave_neighbour(), which schedules @at to do the rest.
  */
 static inline void vhca_enter_neighbour(const struct qhca_engine *e,
                                         struct qhca_engine *at)

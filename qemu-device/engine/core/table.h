@@ -45,7 +45,7 @@ void vhca_table_note(struct vhca_table *t, uint32_t i, uint32_t number);
 void vhca_table_put(struct vhca_table *t, uint32_t i, void *obj);
 /* Return @i, or the first slot behind the unused buckets that begin at @i. */
 uint32_t vhca_table_skip(const struct vhca_table *t, uint32_t i);
-/* The same, behind buckets without an object. */
+/* vhca_table_skip() for buckets without an object. */
 uint32_t vhca_table_skip_free(const struct vhca_table *t, uint32_t i);
 /* Return the memory that the slots hold. */
 struct qhca_holding vhca_table_holding(const struct vhca_table *t,

@@ -42,8 +42,8 @@ void vhca_timers_sync(struct qhca_engine *e, uint64_t next);
 
 #define VHCA_PACE_NS        1000000u
 /*
- * The longest that what has been taken takes to pay for; the rest is forgiven.
- * At the lowest limits, a percent of the CPU and a Mbit/s, it would be 200,000
+ * The longest time to pay for pieces that have been taken; more is forgiven. At
+ * the lowest limits, a percent of the CPU and a Mbit/s, it pays for 200,000
  * units of work or a MiB of frames, more than any step takes.
  */
 #define VHCA_DEBT_NS        10000000000ull

@@ -267,7 +267,7 @@ static void enter(struct qhca_engine *e, uint64_t now)
     e->spent = 0;
 }
 
-/* Leave without having worked: the deadline of what is due is not put off. */
+/* Leave without having worked, so do not put off the deadline before. */
 static void depart(struct qhca_engine *e)
 {
     vhca_timers_sync(e, MIN_OF(e->timers.armed, vhca_run_wake(e)));

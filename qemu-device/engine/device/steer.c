@@ -96,8 +96,8 @@ void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
     }
     if (from == VHCA_FROM_RAW) {
         /*
-         * A rule wanted this frame of a QP of type RAW. It must not speak for a
-         * peer, so it does not reach other QPs.
+         * A rule wanted this frame of a QP of type RAW. The frame must not
+         * speak for a peer, so it does not reach other QPs.
          */
         vhca_flow_choose(e, frame, len, QHCA_FLOW_FIRST);
         vhca_flow_deliver(e, frame, len,

@@ -3,8 +3,8 @@
  * qhca engine: doorbells in memory: looking for them, taking them.
  *
  * A process can write to the memory of its page whatever and whenever it likes.
- * So each word is taken once, what it says is judged as any doorbell is, and
- * pages take turns, with a unit of work for each doorbell.
+ * So the engine takes each word once and judges it as any doorbell, and pages
+ * take turns, with a unit of work for each doorbell.
  */
 #include <stdlib.h>
 

@@ -59,7 +59,7 @@ static inline bool vhca_way_crosses(const struct qhca_engine *e,
 bool vhca_way_room_as(struct qhca_engine *e, struct vhca_qp *qp,
                       const struct vhca_way *way, uint8_t tclass,
                       unsigned reserve);
-/* The same for frames with the traffic class of the AV. */
+/* vhca_way_room_as() with the traffic class of the AV. */
 bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct vhca_way *way, unsigned reserve);
 /*

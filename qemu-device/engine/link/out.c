@@ -122,9 +122,9 @@ static void send_frame(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /*
- * Every packet is moved here. The caller has made sure that there is room. A
- * device stops if it cannot write the event that precedes a NAK: then there is
- * no NAK either, whichever way it would take.
+ * Move a packet, as a frame or not; the caller has made sure that there is
+ * room. A device stops if it cannot write the event that precedes a NAK: then
+ * it sends no NAK either.
  */
 static void move(struct qhca_engine *e, struct vhca_qp *qp,
                  const struct vhca_way *way, struct vhca_burst *burst)

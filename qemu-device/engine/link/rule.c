@@ -194,7 +194,7 @@ void vhca_rule_send(struct qhca_engine *e, struct vhca_rule_held *h)
     bool sent = h->net && vhca_tx(e, h->frame, h->len, 0);
 
     if (!looped && !sent && vhca_running(e)) {
-        /* It has counted as sent, and there is no room now. */
+        /* The frame has counted as sent, but there is no room now. */
         vhca_count_qp(e, vhca_qp_get(e, h->from), QHCA_CNT_TX_DROPPED, 1);
     }
     vhca_rule_release(e, h);

@@ -255,9 +255,9 @@ bool vhca_key_view(struct qhca_engine *e, const struct vhca_key_user *user,
 /* ---- 8-byte atomics, remote only: the region of the key has memory ---- */
 
 /*
- * Find where the word is in memory. In a region of pieces it can be in two of
- * them, or not be aligned; nor is it where addresses count from a byte that is
- * not.
+ * Find where the word is in memory. In a region of pieces the word can be in
+ * two of them, or not be aligned. It can be unaligned in any region whose
+ * addresses count from an unaligned byte.
  */
 static enum vhca_mem_result find_word(struct qhca_engine *e,
                                       const struct vhca_mr *mr, uint64_t addr,

@@ -264,7 +264,7 @@ int vhca_do_dereg_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     }
     /*
      * While this goes on, a work request can bind a window, and then the region
-     * stays. That it has lost pages is no harm: they come again by faults.
+     * stays. The pages that it has lost come again by faults.
      */
     if (mr->type == QHCA_MR_ODP &&
         vhca_pages_clear(e, &mr->pages, 0, mr->pages.num, false) != QHCA_OK) {

@@ -270,7 +270,7 @@ void vhca_delivery_forget(struct qhca_engine *e, enum vhca_receivers kind,
                           const uint8_t *gid, uint32_t number);
 /*
  * Keep a frame from the network, of at least ETH_LEN bytes, behind the one that
- * is being delivered. It is lost, and counted, if there is no room.
+ * is being delivered. If there is no room, the frame is lost, and counted.
  */
 void vhca_rx_keep(struct qhca_engine *e, const uint8_t *frame, size_t len);
 /* Take the oldest frame, which has been looked at, out of the loopback FIFO. */
@@ -319,7 +319,7 @@ bool vhca_loop_waits(const struct qhca_engine *e);
 void vhca_tx_flush(struct qhca_engine *e);
 /* Wait for the time of the first of the frames that wait. */
 void vhca_tx_wait(struct qhca_engine *e);
-/* That time has come. */
+/* The time that vhca_tx_wait() has waited for has come. */
 void vhca_tx_due(struct qhca_engine *e, struct vhca_timer *t);
 
 /* ---- pause.c ---- */

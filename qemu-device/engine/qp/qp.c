@@ -159,7 +159,7 @@ void vhca_qp_page_fault(struct qhca_engine *e, struct vhca_qp *qp,
                 f->miss.off >> miss->shift == miss->off >> miss->shift &&
                 f->miss.write == miss->write;
 
-    /* Of a fault that is met again while it is open, the first time counts. */
+    /* Count a fault once, even if the QP meets it again while it is open. */
     vhca_count_qp(e, qp, QHCA_CNT_PAGE_FAULT, !same);
     vhca_trace_page_fault(e, qp->qpn, kind, miss->key, miss->off);
     f->sn += !same;

@@ -37,9 +37,9 @@ static bool alive(const struct vhca_qp *qp)
 
 /*
  * Whether the response to @psn may have been on its way when the QP went back.
- * Responses come in the order of their PSNs: one to a request that was sent
- * only later is not such a response, nor is one that is not behind another that
- * was. There can be several ACKs of the same PSN.
+ * Responses come in the order of their PSNs, so this one was not if its request
+ * was sent only later, or if it is not behind another response that was. There
+ * can be several ACKs of the same PSN.
  */
 static bool is_stale(struct vhca_requester *r, uint32_t psn, bool ack)
 {
@@ -161,8 +161,8 @@ static bool end_of_read(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /*
- * A response has met an absent page. It is as good as lost: ask for it again
- * when the page is there.
+ * A response has met an absent page. Treat it as lost: ask for it again when
+ * the page is there.
  */
 static void lose_response(struct qhca_engine *e, struct vhca_qp *qp)
 {

@@ -236,8 +236,8 @@ static enum qhca_cqe_status memop_execute(struct qhca_engine *e,
 }
 
 /*
- * Execute the WR at the cursor, and advance the cursor. It owns no PSN: when
- * the cursor passes it again, after a retry, it is stepped over.
+ * Execute the WR at the cursor, and advance the cursor. The WR owns no PSN:
+ * when the cursor meets it again, after a retry, the cursor passes over it.
  */
 static void memop_step(struct qhca_engine *e, struct vhca_qp *qp)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: RC responder, the queue of responses. It is in the order of the
- * PSNs (D-013), also of those to repeated requests: a requester that goes back
- * can use no response before the one that it lacks. Each PSN of a READ or
- * atomic is in the queue once at most, so replays cannot fill it.
+ * qhca engine: RC responder, the queue of responses. The queue is in the order
+ * of the PSNs (D-013), even if requests are repeated: a requester that goes
+ * back can use no response before the one that it lacks. Each PSN of a READ or
+ * atomic is in the queue once at most, so replays cannot fill the queue.
  */
 #include "responder.h"
 

@@ -56,7 +56,7 @@ static void replay_read(struct vhca_qp *qp, const struct roce_packet *p)
     if (!res || res->op != OP_READ_REQ) {
         return;
     }
-    /* Only what the original request covered, from some packet on (D-051). */
+    /* Repeat only data of the original request, from some packet on (D-051). */
     off = (uint64_t)psn_add(p->psn, -res->psn) * qp->mtu;
     if (p->rkey == res->rkey && p->srqn == res->srqn &&
         p->va == res->va + off &&

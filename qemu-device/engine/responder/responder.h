@@ -192,8 +192,8 @@ uint32_t vhca_response_recall(struct vhca_qp *qp);
 bool vhca_response_add(struct vhca_qp *qp, const struct vhca_response *r);
 /*
  * Queue the response @r, which is changed, to a repeated request in its place,
- * as far as the queue does not have it. It replaces what is left of the same
- * response if that has left its beginning behind.
+ * as far as the queue does not have it. If the queue has only the rest of the
+ * same response, @r replaces the rest.
  */
 void vhca_response_repeat(struct vhca_qp *qp, struct vhca_response *r);
 static inline bool vhca_response_queued(const struct vhca_qp *qp)

@@ -169,7 +169,7 @@ static struct vhca_rule *first_of(struct vhca_rule *rule,
     return NULL;
 }
 
-/* The first rule for what the port is like is in force, as of any kind. */
+/* Put the first rule for each property of the port in force. */
 static void update_port(struct qhca_engine *e)
 {
     struct vhca_rules *f = e->rules;

@@ -33,7 +33,7 @@ enum vhca_rule_point {
     VHCA_RULE_IRQ,             /* a vector is about to be raised */
     VHCA_RULE_CMD,             /* a command is about to be executed */
     VHCA_RULE_TIMER,           /* time passes */
-    VHCA_RULE_PORT,            /* always: what the port is like */
+    VHCA_RULE_PORT,            /* always: properties of the port */
     VHCA_RULE_POINTS
 };
 
@@ -71,7 +71,7 @@ enum vhca_rule_action {
     VHCA_RULE_SLOW,            /* Mbit/s */
     VHCA_RULE_LATE,            /* ns */
     VHCA_RULE_ORDER,
-    /* These act later, from a timer, and leave what is at the point alone: */
+    /* These act later, from a timer, and not on what the point has: */
     VHCA_RULE_LINK_DOWN,       /* ns */
     VHCA_RULE_PAUSE,           /* ns */
     VHCA_RULE_FATAL,
@@ -217,7 +217,7 @@ void vhca_rule_slow(struct qhca_engine *e, size_t len);
 uint64_t vhca_rule_draw(struct vhca_rule *r, uint64_t max);
 /* Let rules of the timer act that are due. */
 void vhca_rules_tick(struct qhca_engine *e);
-/* The clock will show @now: rules of the timer wait for what was left. */
+/* The clock will show @now: let rules of the timer wait as long as before. */
 void vhca_rules_set_clock(struct qhca_engine *e, uint64_t now);
 /* Recompute @fault_points and the timer after rules or held frames changed. */
 void vhca_rules_update(struct qhca_engine *e);
