@@ -44,9 +44,9 @@ void eth_rx_refill(struct eth_rx *q);
 
 /* A table that spreads frames over the queues from 0 on, and some key. */
 struct qhca_rss eth_rss_even(unsigned queues);
-/* Runs SET_RSS with it, or without a table; returns its status. */
+/* Runs SET_RSS with @rss, or NULL for no table; returns its status. */
 int eth_set_rss(struct guest *g, uint32_t types, const struct qhca_rss *rss);
-/* The same, for RSS context @context. */
+/* Runs SET_RSS for RSS context @context. */
 int eth_set_context(struct guest *g, uint32_t context, uint32_t types,
                     const struct qhca_rss *rss);
 

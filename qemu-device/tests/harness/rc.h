@@ -176,10 +176,10 @@ void rc_expect_none(struct gcq *cq);
 /* A packet from @q's peer to @q. */
 struct roce_packet peer_packet(const struct rc_qp *q, uint8_t opcode,
                                uint32_t psn);
-/* The same for a request; RETH and AtomicETH name @off of the node's region. */
+/* A request from the peer; RETH, AtomicETH name @off of the node's region. */
 struct roce_packet peer_request(const struct rc_qp *q, uint8_t opcode,
                                 uint32_t psn, uint64_t off, uint32_t dma_len);
-/* A datagram from @q's peer to a group, with the addresses of that. */
+/* A datagram from @q's peer to the addresses of a group. */
 struct roce_packet peer_to_group(const struct rc_qp *q, uint32_t psn,
                                  const uint8_t *gid);
 void peer_inject(struct rc_qp *q, const struct roce_packet *p,

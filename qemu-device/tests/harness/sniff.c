@@ -150,7 +150,7 @@ static uint64_t mix(uint64_t h, const uint8_t *p, size_t len)
     return h;
 }
 
-/* Of all that a retransmission repeats: AckReq may be another. */
+/* The digest of all that a retransmission repeats: AckReq may be another. */
 static uint64_t digest(const struct sniffed *p)
 {
     uint8_t header[64];

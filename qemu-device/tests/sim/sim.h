@@ -226,7 +226,7 @@ struct sim {
     unsigned num_keys, num_windows;
     unsigned saw[SIM_EVENTS];   /* how often */
     bool failed;
-    bool ends;                  /* what is not complete will never be */
+    bool ends;                  /* open WRs will never complete */
     /* If two plays are to be compared: what the guest sees in this one. */
     struct seen *seen;
     bool frames;                /* packets are frames in this play */

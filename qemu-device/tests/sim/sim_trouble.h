@@ -49,7 +49,7 @@ void sim_gaps_net(struct sim *s);
 /* and takes the timer away. */
 void sim_gaps_qp(struct sim *s, struct rc_opts *o);
 bool sim_gaps_filter(struct net *n, unsigned from, uint8_t *frame, size_t len);
-/* Sends what was held and is not followed by anything. */
+/* Sends held packets that no packet follows. */
 void sim_gaps_end_round(struct sim *s);
 /* From now on nothing is lost. */
 void sim_gaps_stop(struct sim *s);
@@ -65,7 +65,7 @@ static inline bool sim_may_hang(const struct sim *s)
 
 /* The work begins now. */
 void sim_time_begin(struct sim *s);
-/* How long it may take, with what has got in the way so far. */
+/* Returns how long the work may take, with the trouble that it has had. */
 uint64_t sim_time_bound(const struct sim *s);
 
 #endif /* QHCA_TESTS_SIM_TROUBLE_H */

@@ -276,8 +276,9 @@ static void all_timers(void)
 }
 
 /*
- * A frame has come that many receive. Do what is left of it; no call does more
- * than an entry point may, and one receiver over it. Returns the units of all.
+ * A frame has come that many receive. Deliver it to the rest of them; no call
+ * does more than an entry point may, and one receiver over that. Returns the
+ * units of all calls.
  */
 static unsigned deliver(void)
 {

@@ -244,7 +244,7 @@ static void any_words(void)
     }
 }
 
-/* That is noticed with the ring, which is in front of it. */
+/* A doorbell record that cannot be read counts as one without arms. */
 static void unreadable(void)
 {
     start();

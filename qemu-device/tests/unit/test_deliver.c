@@ -98,7 +98,7 @@ static void finish(void)
     CHECK(qhca_engine_has_time(g->e, *g->clock));
 }
 
-/* Those from @from up to before @to get WR @n, and nothing else. */
+/* Receivers from @from up to before @to complete WR @n, and nothing else. */
 static void expect_from(unsigned from, unsigned to, uint64_t n)
 {
     for (unsigned i = from; i < to; i++) {
@@ -150,7 +150,7 @@ static void no_room(void)
     CHECK_EQ(counter(g, QHCA_CNT_RX_NO_ROOM), 2);
 }
 
-/* So does a datagram that a QP of the port sends, and the next one. */
+/* Each member gets a datagram from a QP of the port, and the next one. */
 static void looped(void)
 {
     struct rc_wr wr;
@@ -334,7 +334,7 @@ static void start_rules(void)
 
 static const uint8_t broadcast[6] = { 255, 255, 255, 255, 255, 255 };
 
-/* Rules that go, or are others now, do not get it; nor does a new one. */
+/* Rules that go or change, or are new, do not get a frame on its way. */
 static void rules_change(void)
 {
     struct frame f = udp_frame(broadcast, 1, 2, 7, LEN - 28);

@@ -64,7 +64,7 @@ static void test_mtus(void)
     }
 }
 
-/* Of a response that does not fit the first packet counts, and no other. */
+/* Only the first packet counts of a response that does not fit. */
 static void test_counts(void)
 {
     static struct seen seen;

@@ -39,7 +39,7 @@ static struct tso start_long(bool ipv6, bool tagged)
     return s;
 }
 
-/* Of the frames of tso_segments() five are long, and not in too many pieces. */
+/* Five frames of tso_segments() are long, and in few enough pieces. */
 static void whole(bool ipv6, bool tagged)
 {
     struct tso s = start_long(ipv6, tagged);
@@ -99,7 +99,7 @@ static void not_whole(void)
     sent_cut(&s, 3000, 1400);
 }
 
-/* Who cuts need not pad: on their way inside of a host frames may be short. */
+/* A network that cuts need not pad: frames may be short inside of a host. */
 static void not_whole_short(void)
 {
     struct tso s = start_long(false, false);
@@ -229,7 +229,7 @@ static void whole_limited(void)
     CHECK(whole >= 9000000 && whole <= 10500000);
 }
 
-/* It costs the guest the time that the pieces would. */
+/* A whole segment costs the guest as much time as its pieces. */
 static void whole_costs(void)
 {
     struct tso s = start_long(false, false);

@@ -352,7 +352,7 @@ static void load_at(uint64_t now)
     heap_use(before);
 }
 
-/* The clock of a state can be behind or ahead: rules wait for what was left. */
+/* The clock of a state can be behind or ahead: rules wait as long as before. */
 static void test_timer_clock(void)
 {
     static const uint64_t clocks[] = { 1000000 * MS, 10 * MS, 9000000 * MS };

@@ -257,7 +257,7 @@ static void parsed(void)
     CHECK_EQ(be32toh(k.flow_label), 0x12345);
     CHECK(!memcmp(k.dst, v6, 16));
     CHECK_EQ(be16toh(k.dport), 7);
-    /* However short it is, nothing is read behind its end. */
+    /* However short the frame is, nothing is read behind its end. */
     for (size_t len = f.len; len >= 14; len--) {
         uint8_t *copy = malloc(len);
 

@@ -138,8 +138,8 @@ static void test_stops_there(void)
 }
 
 /*
- * It stops because it cannot write the event of an error, which has to precede
- * the NAK. So there is none.
+ * The peer's device stops because it cannot write the event of an error, which
+ * has to precede the NAK. So it sends no NAK.
  */
 static uint8_t refused_status(bool one_place)
 {

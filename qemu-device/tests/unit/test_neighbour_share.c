@@ -162,7 +162,7 @@ static void test_debt_of_hours(void)
     }
 }
 
-/* Nor does one become a debt because it is loaded on a clock that is behind. */
+/* A refused state leaves no debt on a clock that is behind its own. */
 static void test_refused_clock(void)
 {
     char why[160];

@@ -181,7 +181,7 @@ static void read_only(void)
     rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
 }
 
-/* That is so as well if some of the data would be written later. */
+/* A write faults on such a page even if a rule would delay some of its data. */
 static void read_only_late(void)
 {
     struct qhca_page_fault f;
@@ -297,7 +297,7 @@ static void unanswered(void)
         REQUIRE(eq_next(&node.async, &eqe));
         CHECK_EQ(eqe.type, QHCA_EVENT_PAGE_FAULT);
     }
-    /* It is the same fault still. */
+    /* All the events are of one fault. */
     CHECK_EQ(counter(g, QHCA_CNT_PAGE_FAULT), 1);
     odp_set(&odp, 0, 1, ODP_ALL);
     CHECK_EQ(odp_resume(g, qp.qpn, QHCA_PAGE_SEND, le32toh(f.sn) + 1, 0),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: a request that waits for a page, and another one with the
- * same PSN instead of it: a peer that went through RESET may do that. Only what
- * comes last counts, and it gets what it would get if it had come first.
+ * same PSN instead of it: a peer that went through RESET may send that. Only
+ * the last request counts, and its response is as if it had come first.
  */
 #include "harness/fixture.h"
 #include "harness/odp.h"
@@ -281,7 +281,7 @@ static void stale_answer(void)
 
         start_waiting(RC_WRITE_ONLY);
         REQUIRE(odp_fault(g, qp.qpn, QHCA_PAGE_REQUEST, &f));
-        /* It takes the WR, and a second one finds none. */
+        /* The new request takes the WR, and a second one finds none. */
         odp_set(&odp, 0, odp.num, ODP_ALL);
         request(RC_SEND_ONLY, 0, 0, 8);
         peer_send(&qp, RC_SEND_ONLY, PSN + 1, data, 8);

@@ -93,13 +93,13 @@ static void test_waits(void)
             peer_expect_none(&qp);
             ask(mine, 0);
             peer_expect(&qp, RC_WRITE_ONLY, PSN + 1);
-            /* A second one counts from when it comes. */
+            /* A second pause counts from when it comes. */
             ask(mine, 100);
             guest_advance(g, QUANTA_NS(50));
             ask(mine, 200);
             post(QHCA_WR_RDMA_WRITE, 64);
             expect_at(PSN + 2, QUANTA_NS(200));
-            /* Of others nothing has to wait. */
+            /* A pause for other classes holds nothing up. */
             if (!whole) {
                 ask(ALL ^ mine, 65535);
                 post(QHCA_WR_RDMA_WRITE, 64);

@@ -236,7 +236,7 @@ static void test_timeout(void)
     CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 2);
 }
 
-/* A host that is late does not make timeouts of what has just left. */
+/* A host that is late causes no timeout of a packet that has just left. */
 static void test_late_host(void)
 {
     struct rc_opts o = RC_OPTS;

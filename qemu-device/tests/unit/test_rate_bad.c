@@ -214,7 +214,7 @@ static void test_longest(void)
 
 /*
  * The gates of many QPs open at a time, and the harness looks at what each call
- * costs. Who has no limit does not wait for them.
+ * costs. A QP without a limit does not wait for them.
  */
 static void test_many(void)
 {

@@ -79,7 +79,7 @@ static void test_late_read(void)
     peer_expect_none(&qp);                                      /* D-020 */
 }
 
-/* Nor does an answer to a duplicate keep the NAK from moving on. */
+/* An answer to a duplicate does not keep the NAK from moving on. */
 static void test_late_replay(void)
 {
     struct roce_packet p[2] = { 0 };

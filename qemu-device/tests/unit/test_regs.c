@@ -321,7 +321,7 @@ static void run_within(struct guest *g, uint64_t addr, size_t len, bool write)
     qhca_engine_run(g->e, *g->clock);
 }
 
-/* That is a mistake of the front end's, which its assertion ends. */
+/* A front end that enters twice makes a mistake, which an assertion ends. */
 static void entered_within(void)
 {
     void (*const within[])(struct guest *, uint64_t, size_t, bool) = {

@@ -399,7 +399,7 @@ static void long_command(void)
     start_node();
     cmd = huge_region(blocks);
     guest_cmd_start(g, &cmd, 1);
-    /* It has begun, so it cannot be taken back. */
+    /* The command has begun, so the guest cannot take it back. */
     ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi - 1);
     CHECK(g->e->cmdq->active && g->e->table_blocks);
     snapshot_cycle(g);

@@ -325,7 +325,7 @@ static void test_states(void)
     }
 }
 
-/* It listens between the engines of a test, and to packets without frames. */
+/* The sniffer hears packets between the engines of a test, frames or not. */
 static void test_listens(void)
 {
     for (unsigned i = 0; i < 2; i++) {
