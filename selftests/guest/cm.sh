@@ -124,7 +124,7 @@ cm()
 		"riostream -s $ip -S 1000 -C 200 -I 5 -T v"
 	cm_perftest cm/ib_send_bw -s 4096
 	cm_perftest cm/ib_send_bw-UD -s 1024 -c UD
-	# K-010: no program listens there
+	# K-019: no program listens there
 	if timeout 60 rping -c -C 1 -a "$ip" -p 9999 >"$LOGS/cm.client" 2>&1 ||
 		! grep -q CM_EVENT_REJECTED "$LOGS/cm.client"; then
 		result fail cm/refused "$(tail -n 1 "$LOGS/cm.client")"

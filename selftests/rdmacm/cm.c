@@ -437,7 +437,7 @@ TEST(reject, "K-009 K-010 private data of a refusal")
 	check_data(&active, REJ_DATA);
 }
 
-TEST(nobody, "K-010 connecting to a port without a listener")
+TEST(nobody, "K-019 connecting to a port without a listener")
 {
 	struct rdma_conn_param req = with_data(0);
 

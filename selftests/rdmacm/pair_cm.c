@@ -285,7 +285,7 @@ static void cable(const char *what)
 	REQUIRE(!system(command));
 }
 
-TEST(silent, "K-010 the peer stops answering: the QP gives up")
+TEST(silent, "I-021 the peer stops answering: the QP gives up")
 {
 	two_machines();
 	if (!getenv("RDMA_CABLE"))
@@ -304,7 +304,7 @@ TEST(silent, "K-010 the peer stops answering: the QP gives up")
 	barrier("up");
 }
 
-TEST(no_host, "K-010 an address that no host has")
+TEST(no_host, "K-020 an address that no host has")
 {
 	struct sockaddr_in other;
 
