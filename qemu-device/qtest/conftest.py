@@ -6,7 +6,7 @@ would. The tests need the qemu-qtest of scripts/build/beside.sh, which is built 
 QEMU's Python packages beside it (for another QEMU, set PYTHONPATH to these packages);
 test_manual also needs the build root, where scripts/docs/layout.py runs.
 
-    pytest qemu-device/qtest [--qemu PATH] [--to PATH] [--server PATH] [-k PATTERN]
+    pytest qemu-device/qtest [--qemu=PATH] [--to=PATH] [--server=PATH] [-k PATTERN]
 """
 
 import functools

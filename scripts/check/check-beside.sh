@@ -59,7 +59,7 @@ sandboxed()
 		<<<$'info pci\nquit' >"$WORK/pci" && grep -i 'PCI device 1af4:10f0' "$WORK/pci"
 }
 
-moves() { pytest-3 --tap "$@" -k test_migrate "$QHCA_TOP/qemu-device/qtest"; }
+moves() { pytest-3 "$QHCA_TOP/qemu-device/qtest" --tap "$@" -k test_migrate; }
 
 QEMU=$("$QHCA_TOP/scripts/build/beside.sh")
 OTHER=$("$QHCA_TOP/scripts/build/stock-qemu.sh")
@@ -77,7 +77,7 @@ status=0
 summary || status=1
 if [ "${1:-}" = --full ]; then
 	inside=$("$QHCA_TOP/scripts/build/qemu.sh")/qemu-qtest
-	moves --qemu "$inside" --to "$QEMU/qemu-qtest" || status=1
-	moves --qemu "$QEMU/qemu-qtest" --to "$inside" || status=1
+	moves --qemu="$inside" --to="$QEMU/qemu-qtest" || status=1
+	moves --qemu="$QEMU/qemu-qtest" --to="$inside" || status=1
 fi
 [ $status = 0 ]

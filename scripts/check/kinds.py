@@ -289,12 +289,13 @@ class QTest(Part):
         qemu = output(script(self.qemu[0]), *self.qemu[1:])
         if qemu is None:
             return 1
-        command = [sys.executable, '-m', 'pytest', '--tap', '--qemu', f'{qemu}/qemu-qtest']
+        # Before pytest has found conftest.py it takes the second word of an option for a folder.
+        command = [sys.executable, '-m', 'pytest', '--tap', f'--qemu={qemu}/qemu-qtest']
         if self.server is not None:
             server = output(script('build/server.sh'), *self.server)
             if server is None:
                 return 1
-            command += ['--server', f'{server}/qhca-server']
+            command.append(f'--server={server}/qhca-server')
         env = {'QHCA_FUZZ_SEEDS': seeds_of_today(self.seeds)} if self.seeds else {}
         return call(*command, *self.paths(chosen), **env)
 

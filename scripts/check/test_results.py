@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 import xml.etree.ElementTree as ET
 
 import kinds
@@ -118,6 +119,19 @@ class Programs(unittest.TestCase):
         owns = kinds.Program('mw').owns
         self.assertTrue(owns('kselftest/mw F-035 x') and owns('kselftest/mw: x'))
         self.assertFalse(owns('kselftest/mw_bind x'))
+
+    def test_qtest(self):
+        """pytest takes the command of a part with a server for what it is."""
+        with tempfile.TemporaryDirectory() as top, \
+                mock.patch.object(kinds, 'output', lambda *_: top), \
+                mock.patch.object(kinds, 'call') as call:
+            for name in 'qemu-qtest', 'qhca-server':
+                with open(f'{top}/{name}', 'w', encoding='utf-8'):
+                    pass
+            kinds.QTest(server=[]).run(['regs.bases'])
+            done = subprocess.run([*call.call_args[0], '--collect-only'], check=False, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertNotIn('unrecognized', done.stdout)
 
     def test_engine(self):
         tests = kinds.Engine('check').tests()
