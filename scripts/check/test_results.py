@@ -143,21 +143,21 @@ class Programs(unittest.TestCase):
 class Session(unittest.TestCase):
     """pytest itself, with parts that print what a test says."""
 
-    def session(self, *outputs, kind='one', options=()):
+    def session(self, *outputs, kind='one', runs=('check',), options=()):
         """The lines that end the run, and the XML. @outputs: of each run, of each part."""
         with tempfile.TemporaryDirectory() as top:
-            for i, runs in enumerate(outputs):
-                for j, text in enumerate(runs):
+            for i, texts in enumerate(outputs):
+                for j, text in enumerate(texts):
                     with open(f'{top}/{i}.{j}', 'w', encoding='utf-8') as file:
                         file.write(text)
             with open(f'{top}/stub.py', 'w', encoding='utf-8') as file:
                 file.write(STUB.format(top, [
-                    (f'p{i}', kind, ('check',)) for i in range(len(outputs))]))
+                    (f'p{i}', kind, runs) for i in range(len(outputs))]))
             junit = f'{top}/junit.xml'
             done = subprocess.run(
                 [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-p', 'stub',
                  '-p', 'plugin', '--rootdir', top, '-c', '/dev/null', '--junitxml', junit, *options,
-                 f'{top}/parts.py'], env={**os.environ, 'QHCA_CACHE': top, 'QHCA_PATIENCE': '1',
+                 f'{top}/check/parts.py'], env={**os.environ, 'QHCA_CACHE': top, 'QHCA_PATIENCE': '1',
                                           'JOBS': '2', 'PYTHONPATH': ':'.join([top, *sys.path])},
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
             lines = done.stdout.splitlines()
@@ -206,6 +206,10 @@ class Session(unittest.TestCase):
         _, lines, _ = self.session([BAD], [BAD], [BAD], kind='all', options=['-x'])
         self.assertRegex(lines[-1], '^[01] passed, 1 failed, 0 skipped$')
 
+    def test_default(self):
+        """Without -m what is of `make check`, whatever the folder of parts.py is called."""
+        self.assertEqual(self.session([GOOD], runs=('full',))[0], 5)
+
     def test_nothing_at_all(self):
         self.assertEqual(self.session([GOOD], options=['-m', 'nosuch'])[0], 5)
 
@@ -228,7 +232,8 @@ class Part(kinds.Part):
                 print(text, end='', flush=True)
                 return 'not ok' in text
 
-plugin.PARTS = where + '/parts.py'
+plugin.PARTS = where + '/check/parts.py'
+os.mkdir(where + '/check')
 open(plugin.PARTS, 'w').close()
 sys.modules['parts'] = types.SimpleNamespace(PARTS=[
     (name, kind, runs, '', Part(i)) for i, (name, kind, runs) in enumerate(rows)])
