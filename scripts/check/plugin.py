@@ -18,6 +18,7 @@ COUNT and SEED to soak, MINUTES to soak-guest, churn and churn-kcsan.
 
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -67,9 +68,7 @@ class Node(pytest.Collector):
     def collect(self):
         for program in self.part.programs():
             item = Item.from_parent(self, name=program.name, program=program)
-            marks = {*(self.runs if program.runs is None else program.runs), self.name,
-                     self.group, f'{self.name}/{program.name}'} - {''}
-            for mark in marks:
+            for mark in marks_of(self.name, self.runs, self.group, program):
                 item.add_marker(getattr(pytest.mark, mark))
             item.extra_keyword_matches.update(conformance.expand(program.words()))
             yield item
@@ -89,10 +88,29 @@ class Item(pytest.Item):
         return self.path, None, f'{self.parent.name}/{self.name}'
 
 
+def marks_of(name, runs, group, program):
+    return {*(runs if program.runs is None else program.runs), name, group,
+            f'{name}/{program.name}'} - {''}
+
+
+def refuse_typos(expression):
+    """A word that selects nothing would go unnoticed beside one that does."""
+    import parts                    # pylint: disable=import-outside-toplevel
+    known = {'quick', 'check', 'full', 'and', 'or', 'not'}
+    for name, _, runs, group, part in parts.PARTS:
+        for program in part.programs():
+            known |= marks_of(name, runs, group, program)
+    unknown = [word for word in re.findall(r'[^\s()]+', expression) if word not in known]
+    if unknown:
+        raise pytest.UsageError(f'-m: no part, group or program is called {" or ".join(unknown)}')
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Without -m select the parts of `make check`."""
     if config.getoption('markexpr'):
+        if any(isinstance(item, Item) for item in items):
+            refuse_typos(config.getoption('markexpr'))
         return
     # Since pytest 8 the names of folders are keywords, too.
     out = [item for item in items

@@ -161,7 +161,8 @@ class Session(unittest.TestCase):
                                           'JOBS': '2', 'PYTHONPATH': ':'.join([top, *sys.path])},
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
             lines = done.stdout.splitlines()
-            return done.returncode, lines, ET.parse(junit).getroot()
+            xml = ET.parse(junit).getroot() if os.path.exists(junit) else None
+            return done.returncode, lines, xml
 
     def told(self, lines, word):
         return [line for line in lines if line.startswith(word)]
@@ -210,8 +211,16 @@ class Session(unittest.TestCase):
         """Without -m what is of `make check`, whatever the folder of parts.py is called."""
         self.assertEqual(self.session([GOOD], runs=('full',))[0], 5)
 
+    def test_typo(self):
+        """A word of -m that is no mark of any part, also beside one that is."""
+        for marks in 'nosuch', 'p0 or nosuch', 'p0 or p0/nosuch':
+            status, lines, _ = self.session([GOOD], options=['-m', marks])
+            self.assertEqual(status, 4, marks)
+            self.assertIn('nosuch', self.told(lines, 'ERROR')[0])
+        self.assertEqual(self.session([GOOD], options=['-m', '(p0/all or p0)and not full'])[0], 0)
+
     def test_nothing_at_all(self):
-        self.assertEqual(self.session([GOOD], options=['-m', 'nosuch'])[0], 5)
+        self.assertEqual(self.session([GOOD], options=['-m', 'not p0'])[0], 5)
 
 
 STUB = '''
