@@ -35,7 +35,7 @@ class Program:
         return self.text + ''.join(source(name) for name in self.sources)
 
     def owns(self, title):
-        return re.search(rf'(?:^|[ /]){re.escape(self.name)}(?:[ /:.-]|$)', title) is not None
+        return re.search(rf'(?:^|[ /]){re.escape(self.name)}(?:[ /:.-]|$)', title)
 
 
 @functools.cache
@@ -97,6 +97,15 @@ class Part:
     def programs(self):
         """All of it, unless a subclass knows better."""
         return [Program('all', self.sources())]
+
+    def owner(self, title):
+        """Return the name of the program that a result is of, or None. Words behind the first may be
+        names of others.
+        """
+        word = re.sub(r'^ *([a-z]\|)? *', '', title).partition(' ')[0]
+        places = [(at.start(), -len(program.name), program.name)
+                  for program in self.programs() if (at := program.owns(word))]
+        return min(places)[2] if places else None
 
     def sources(self):
         return ()

@@ -294,9 +294,7 @@ class Session:
     @staticmethod
     def owner(node, result):
         """The program that a result is of, or None."""
-        names = [program.name for program in node.part.programs()
-                 if program.owns(f'{result.group} {result.name}')]
-        return max(names, key=len, default=None)
+        return node.part.owner(f'{result.group} {result.name}')
 
     def settle(self, node, run):
         """Take what has failed in the run before this one into account."""

@@ -120,6 +120,15 @@ class Programs(unittest.TestCase):
         self.assertTrue(owns('kselftest/mw F-035 x') and owns('kselftest/mw: x'))
         self.assertFalse(owns('kselftest/mw_bind x'))
 
+    def test_owner_of_several(self):
+        """The program a title begins with, not one its words mention."""
+        kselftest = kinds.Guest(9, '', 'eth kselftest')
+        for title, name in (('kselftest/ud K-001 both events come', 'ud'), ('eth/mcast x', 'eth'),
+                            ('a| kselftest/mw_key: mw of a QP', 'mw_key'), (' dmesg/clean behind eth', None)):
+            self.assertEqual(kselftest.owner(title), name)
+        self.assertEqual(kinds.Consumers(1, 'ucx', 'ucx-gtest').owner('consumers/ucx-gtest/x'),
+                         'ucx-gtest')
+
     def test_qtest(self):
         """pytest takes the command of a part with a server for what it is."""
         with tempfile.TemporaryDirectory() as top, \
