@@ -16,6 +16,7 @@ times longer than usual tests may take; patience.py measures it. VMFLAGS goes to
 COUNT and SEED to soak, MINUTES to soak-guest, churn and churn-kcsan.
 """
 
+import collections
 import glob
 import os
 import re
@@ -298,15 +299,21 @@ class Session:
 
     def settle(self, node, run):
         """Take what has failed in the run before this one into account."""
-        known = {result.title() for result in run.first.report.results}
-        before = {failure.title(): failure for failure in run.first.failures()}
+        told = collections.Counter(result.title() for result in run.first.report.results
+                                   if result.kind != 'failed')
+        before = run.first.failures()
         for result in run.report.results:
-            first = before.pop(result.title(), None)
-            if first and result.kind != 'failed':
+            if result.kind != 'failed' and told[result.title()]:
+                told[result.title()] -= 1
+                continue
+            first = next((one for one in before if one.title() == result.title()), None)
+            if first:
+                before.remove(first)
+            if first and result.kind == 'passed':
                 self.unsteady.append((node.name, first))
-            if first or result.kind == 'failed' or result.title() not in known:
-                self.report(node, result)
-        for failure in before.values():
+            # A skip says nothing of the failure.
+            self.report(node, first if first and result.kind == 'skipped' else result)
+        for failure in before:
             # As a whole it has not failed again.
             if failure.name == results.WHOLE:
                 self.unsteady.append((node.name, failure))

@@ -206,6 +206,22 @@ class Session(unittest.TestCase):
         status, lines, _ = self.session(['not ok z\n0 passed, 1 failed, 0 skipped\n', GOOD], [GOOD])
         self.assertEqual(status, 1)
 
+    def test_skipped_later(self):
+        """A skip in the second run says nothing of the failure in the first."""
+        skip = 'ok x # SKIP no room\nok y\n1 passed, 0 failed, 1 skipped\n'
+        status, lines, _ = self.session([BAD, skip], [GOOD])
+        self.assertEqual((status, self.told(lines, 'unsteady')), (1, []))
+
+    def test_same_titles(self):
+        """Two results of one title, and one that has it in the second run."""
+        twice = 'not ok x\nnot ok x\n0 passed, 2 failed, 0 skipped\n'
+        once = 'ok x\n1 passed, 0 failed, 0 skipped\n'
+        status, lines, _ = self.session([twice, once], [GOOD])
+        self.assertEqual((status, lines[-1]), (1, '3 passed, 1 failed, 0 skipped'))
+        status, lines, _ = self.session([twice, GOOD.replace('y', 'x')], [GOOD])
+        self.assertEqual((status, lines[-1]), (0, '4 passed, 0 failed, 0 skipped'))
+        self.assertEqual(len(self.told(lines, 'unsteady')), 2)
+
     def test_no_second_run(self):
         """Many failures are no accident."""
         bad = 'not ok x\nnot ok y\nnot ok z\n0 passed, 3 failed, 0 skipped\n'
