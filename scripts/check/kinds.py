@@ -99,8 +99,8 @@ class Part:
         return [Program('all', self.sources())]
 
     def owner(self, title):
-        """Return the name of the program that a result is of, or None. Words behind the first may be
-        names of others.
+        """Return the name of the program that a result is of, or None. Words behind the first may
+        be names of others.
         """
         word = re.sub(r'^ *([a-z]\|)? *', '', title).partition(' ')[0]
         places = [(at.start(), -len(program.name), program.name)

@@ -125,6 +125,8 @@ def pytest_runtestloop(session):
     ours = [item for item in session.items if isinstance(item, Item)]
     if not ours or session.config.option.collectonly:
         return None
+    if session.testsfailed:
+        raise session.Interrupted('not all parts could be collected')
     if len(ours) != len(session.items):
         raise pytest.UsageError('parts, and tests that are functions, run in sessions of their own')
     capture = session.config.pluginmanager.getplugin('capturemanager')
@@ -134,6 +136,13 @@ def pytest_runtestloop(session):
     if session.shouldfail:
         raise session.Failed(session.shouldfail)
     return True
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """Nothing but skips is no success."""
+    closing = getattr(session.config, 'closing', Nothing)
+    if not exitstatus and closing.complete and not results.count(closing.results)[0]:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -196,6 +205,8 @@ class Session:
     def prepare(self):
         env, option = os.environ, self.config.option
         env['QHCA_BACKGROUND'] = '1'
+        # Options and plugins of the user's are for this pytest, not for those in parts.
+        env.update(PYTEST_ADDOPTS='', PYTEST_DISABLE_PLUGIN_AUTOLOAD='1')
         env.setdefault('QHCA_STARTED', str(int(time.time())))
         if option.full:
             env['FULL'] = 'full'

@@ -44,5 +44,7 @@ class Tap:
         word = 'not ok' if outcome == 'failed' else 'ok'
         print(f'{word} {sum(self.count.values())} - {title}{skip}', flush=True)
 
-    def pytest_sessionfinish(self):
-        print(', '.join(f'{n} {outcome}' for outcome, n in self.count.items()), flush=True)
+    def pytest_sessionfinish(self, exitstatus):
+        """No sum of what has broken off."""
+        if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            print(', '.join(f'{n} {outcome}' for outcome, n in self.count.items()), flush=True)

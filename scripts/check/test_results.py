@@ -124,7 +124,8 @@ class Programs(unittest.TestCase):
         """The program a title begins with, not one its words mention."""
         kselftest = kinds.Guest(9, '', 'eth kselftest')
         for title, name in (('kselftest/ud K-001 both events come', 'ud'), ('eth/mcast x', 'eth'),
-                            ('a| kselftest/mw_key: mw of a QP', 'mw_key'), (' dmesg/clean behind eth', None)):
+                            ('a| kselftest/mw_key: mw of a QP', 'mw_key'),
+                            (' dmesg/clean behind eth', None)):
             self.assertEqual(kselftest.owner(title), name)
         self.assertEqual(kinds.Consumers(1, 'ucx', 'ucx-gtest').owner('consumers/ucx-gtest/x'),
                          'ucx-gtest')
@@ -166,8 +167,9 @@ class Session(unittest.TestCase):
             done = subprocess.run(
                 [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-p', 'stub',
                  '-p', 'plugin', '--rootdir', top, '-c', '/dev/null', '--junitxml', junit, *options,
-                 f'{top}/check/parts.py'], env={**os.environ, 'QHCA_CACHE': top, 'QHCA_PATIENCE': '1',
-                                          'JOBS': '2', 'PYTHONPATH': ':'.join([top, *sys.path])},
+                 f'{top}/check/parts.py'],
+                env={**os.environ, 'QHCA_CACHE': top, 'QHCA_PATIENCE': '1', 'JOBS': '2',
+                     'PYTHONPATH': ':'.join([top, *sys.path])},
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
             lines = done.stdout.splitlines()
             xml = ET.parse(junit).getroot() if os.path.exists(junit) else None
@@ -244,6 +246,38 @@ class Session(unittest.TestCase):
             self.assertIn('nosuch', self.told(lines, 'ERROR')[0])
         self.assertEqual(self.session([GOOD], options=['-m', '(p0/all or p0)and not full'])[0], 0)
 
+    def test_only_skips(self):
+        """All skipped is no success."""
+        skip = 'ok x # SKIP no room\n0 passed, 0 failed, 1 skipped\n'
+        status, lines, _ = self.session([skip])
+        self.assertEqual((status, lines[-1]), (1, '0 passed, 0 failed, 1 skipped'))
+
+    def test_uncollected(self):
+        """A part whose programs are not to be found: nothing runs, and nothing is summed up."""
+        status, lines, _ = self.session([GOOD], [], kind='broken')
+        self.assertEqual(status, 2)
+        self.assertNotIn(' passed, 0 failed', lines[-1])
+
+    def test_options_of_the_user(self):
+        """They are not for pytests inside parts."""
+        with mock.patch.dict(os.environ, PYTEST_ADDOPTS='--verbosity=0'):
+            status, lines, _ = self.session(['addopts'])
+        self.assertEqual((status, lines[-1]), (0, '1 passed, 0 failed, 0 skipped'))
+
+    def test_interrupted_inside(self):
+        """--tap sums nothing up that has broken off."""
+        with tempfile.TemporaryDirectory() as top:
+            with open(f'{top}/test_it.py', 'w', encoding='utf-8') as file:
+                file.write('import pytest\ndef test_a():\n    "It fails."\n    assert 0\n'
+                           'def test_b():\n    pytest.exit("enough", 3)\n')
+            done = subprocess.run(
+                [sys.executable, '-m', 'pytest', '-p', 'tapped', '--tap', '-c', '/dev/null',
+                 '-p', 'no:cacheprovider', '--rootdir', top, f'{top}/test_it.py'],
+                env={**os.environ, 'PYTHONPATH': ':'.join(sys.path)}, check=False, text=True,
+                stdout=subprocess.PIPE)
+        failures, _ = Results.part(done.stdout, done.returncode)
+        self.assertIn('no sum, status 3', ' '.join(failures))
+
     def test_nothing_at_all(self):
         self.assertEqual(self.session([GOOD], options=['-m', 'not p0'])[0], 5)
 
@@ -256,6 +290,8 @@ where, rows = {!r}, {!r}
 class Part(kinds.Part):
     def __init__(self, number):
         self.number = number
+    def programs(self):
+        return None if rows[self.number][1] == 'broken' and self.number else super().programs()
     def run(self, chosen):
         for i in range(9):
             name = f'{{where}}/{{self.number}}.{{i}}'
@@ -263,6 +299,10 @@ class Part(kinds.Part):
                 with open(name) as file:
                     text = file.read()
                 os.remove(name)
+                if text == 'addopts':
+                    bad = 'not ' * bool(os.environ['PYTEST_ADDOPTS'])
+                    text = bad + 'ok x\\n' + ('0 passed, 1' if bad else '1 passed, 0')
+                    text += ' failed, 0 skipped\\n'
                 print(text, end='', flush=True)
                 return 'not ok' in text
 
