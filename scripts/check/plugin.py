@@ -183,10 +183,11 @@ class Session:
         self.live, self.shown = sys.stdout.isatty(), 0.0
 
     def run(self):
+        running.heed_signals()
         self.prepare()
         runs = [running.Run(node.name, node.kind, node.part, self.chosen(node))
                 for node in self.items]
-        jobs = int(os.environ.get('JOBS') or min(os.cpu_count() or 1, 4))
+        jobs = max(1, int(os.environ.get('JOBS') or min(os.cpu_count() or 1, 4)))
         self.alone = len(runs) == 1
         self.schedule = running.Schedule(runs, jobs, self.folder, self.began, self.said, self.ended)
         try:

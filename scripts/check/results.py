@@ -78,7 +78,7 @@ class Report:
         return count(self.results)
 
     def end(self, status, seconds):
-        """The part has ended. Returns what has failed of it as a whole."""
+        """The part has ended. It fails as a whole for each reason that there is."""
         told = [sum(column) for column in zip(*self.sums)]
         reasons = list(self.missing())
         if not told:
@@ -89,9 +89,11 @@ class Report:
             reasons.append(f'status {status}')
         elif not any(told):
             reasons.append('nothing has run')
-        failures = [Result('failed', '', WHOLE, reason) for reason in reasons]
-        self.results += failures
-        return failures
+        for reason in reasons:
+            self.fail(reason)
+
+    def fail(self, reason):
+        self.results.append(Result('failed', '', WHOLE, reason))
 
     def where(self, seconds):
         """Where it was when it ended too early."""

@@ -2,6 +2,7 @@
 """Several parts at a time, each in a process group of its own; which may run beside which."""
 
 import os
+import select
 import selectors
 import signal
 import sys
@@ -12,6 +13,8 @@ import results
 
 # Machines that have a peer keep their priority; those that run alone need none.
 NICE = {'one': 10, 'idle': 19, 'pair': 0, 'all': 10}
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LEFT = 60           # seconds for processes of a part to end when it has, or is told to
 
 
 class Run:
@@ -24,29 +27,33 @@ class Run:
     def __init__(self, name, kind, part, programs, first=None):
         self.name, self.kind, self.part, self.programs = name, kind, part, programs
         self.first, self.report = first, results.Report()
-        self.pid = self.pipe = self.log = None
-        self.start = self.seconds = self.cpu = 0.0
+        self.pid = self.pipe = self.watch = self.log = None
+        self.start = self.seconds = self.cpu = self.gone = 0.0
         self.rest = b''
 
     def begin(self, folder):
         self.start = time.monotonic()
         self.log = open(os.path.join(folder, self.name + ('.again' if self.first else '') + '.log'),
-                        'wb')
+                        'wb', buffering=0)
         self.pipe, theirs = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()
         if not self.pid:
             self.child(theirs)
-        os.setpgid(self.pid, self.pid)
+        set_group(self.pid)
+        self.watch = os.pidfd_open(self.pid)
         os.close(theirs)
 
     def child(self, out):
         """In the process of the part."""
         status = 1
         try:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_DFL)
+            set_group(0)
+            for number in SIGNALS:
+                if signal.getsignal(number) != signal.SIG_IGN:
+                    signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             with open(os.devnull, encoding='ascii') as nothing:
                 os.dup2(nothing.fileno(), 0)
             os.dup2(out, 1)
@@ -54,12 +61,12 @@ class Run:
             sys.stdout = os.fdopen(1, 'w', closefd=False)
             if os.getpriority(os.PRIO_PROCESS, 0) < NICE[self.kind]:
                 os.setpriority(os.PRIO_PROCESS, 0, NICE[self.kind])
-            status = self.part.run(self.programs)
+            status = min(abs(self.part.run(self.programs)), 255)
             sys.stdout.flush()
         except BaseException:  # pylint: disable=broad-except # it is a result, not ours
             os.write(2, traceback.format_exc().encode())
         finally:
-            os._exit(min(abs(status), 255))
+            os._exit(status)
 
     def read(self):
         """Read new output. Returns its lines, or None at the end."""
@@ -76,17 +83,32 @@ class Run:
         return out if data or out else None
 
     def end(self):
+        if self.is_late():
+            self.kill()
         os.close(self.pipe)
+        os.close(self.watch)
         self.log.close()
         _, status, usage = os.wait4(self.pid, 0)
         self.pid = None
         self.seconds = time.monotonic() - self.start
         self.cpu = usage.ru_utime + usage.ru_stime
         self.report.end(os.waitstatus_to_exitcode(status), self.seconds)
+        if self.is_late():
+            self.report.fail('it has left processes behind that hold its output')
 
-    def kill(self):
+    def kill(self, number=signal.SIGTERM):
         if self.pid:
-            os.killpg(self.pid, signal.SIGTERM)
+            os.killpg(self.pid, number)
+
+    def drain(self, late):
+        """It is told to end; so are, until then, the processes that have its output."""
+        while (wait := late - time.monotonic()) > 0:
+            if select.select([self.pipe], [], [], wait)[0] and not os.read(self.pipe, 1 << 16):
+                return
+        self.kill(signal.SIGKILL)
+
+    def is_late(self):
+        return self.gone and time.monotonic() - self.gone > LEFT
 
     def failures(self):
         return [result for result in self.report.results if result.kind == 'failed']
@@ -94,6 +116,18 @@ class Run:
     def line(self):
         return (f'{self.name}: {results.text_of(self.report.count())}, {self.seconds:.0f} s, '
                 f'{self.cpu:.0f} s of CPU')
+
+
+def heed_signals():
+    """Those that are ignored stay so, as under nohup."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
+
+
+def set_group(pid):
+    """Both sides do: what either does next may need it. The group is there, whoever was first."""
+    os.setpgid(pid, pid)
 
 
 def fits(kind, running, jobs):
@@ -128,39 +162,56 @@ class Schedule:
                 later.append(run)
                 continue
             self.began(run)
-            run.begin(self.folder)
-            self.running.append(run)
-            self.selector.register(run.pipe, selectors.EVENT_READ, run)
+            # A signal comes before there is a process, or when stop() knows of it.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+            try:
+                run.begin(self.folder)
+                self.running.append(run)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            for file in run.pipe, run.watch:
+                self.selector.register(file, selectors.EVENT_READ, run)
         self.waiting = later
 
     def run(self):
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.default_int_handler)
         try:
             while self.waiting or self.running:
                 self.begin()
-                for key, _ in self.selector.select():
-                    self.read(key.data)
+                gone = any(run.gone for run in self.running)
+                for key, _ in self.selector.select(0.2 if gone else None):
+                    if key.data not in self.running:
+                        continue        # it has ended just now
+                    if key.fd == key.data.pipe:
+                        self.read(key.data)
+                    else:
+                        self.selector.unregister(key.fd)
+                        key.data.gone = time.monotonic()
+                for run in [run for run in self.running if run.is_late()]:
+                    self.finish(run)
         finally:
             self.stop()
 
     def read(self, run):
-        pipe = run.pipe
         lines = run.read()
         for line in lines or ():
             self.said(run, line)
         if lines is None:
-            self.selector.unregister(pipe)
-            self.running.remove(run)
-            run.end()
-            self.ended(run)
+            self.finish(run)
+
+    def finish(self, run):
+        self.selector.unregister(run.pipe)
+        if not run.gone:
+            self.selector.unregister(run.watch)
+        self.running.remove(run)
+        run.end()
+        self.ended(run)
 
     def stop(self):
         """An interrupted session leaves nothing behind."""
         for run in self.running:
             run.kill()
+        late = time.monotonic() + LEFT
         for run in self.running:
-            while run.read() is not None:
-                pass
+            run.drain(late)
             run.end()
         self.selector.close()

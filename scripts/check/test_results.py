@@ -5,9 +5,11 @@ told of it all.
 """
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 import xml.etree.ElementTree as ET
@@ -94,6 +96,73 @@ class Schedule(unittest.TestCase):
                 ('one', ['idle', 'one'], True), ('all', ['idle'], False), ('all', [], True),
                 ('one', ['all'], False), ('idle', ['all'], False)):
             self.assertEqual(running.fits(kind, beside, 2), fits, (kind, beside))
+
+
+class Runs(unittest.TestCase):
+    """Functions in processes of their own."""
+
+    def run_of(self, *functions, jobs=2):
+        """The runs, which have ended."""
+        runs = [running.Run(f'p{i}', 'one', mock.Mock(run=function), None)
+                for i, function in enumerate(functions)]
+        with tempfile.TemporaryDirectory() as folder:
+            running.Schedule(list(runs), jobs, folder, *[lambda *_: None] * 3).run()
+        return runs
+
+    def whole(self, *functions):
+        return [' '.join(result.reason for result in run.failures())
+                for run in self.run_of(*functions)]
+
+    def test_no_status(self):
+        """A part that returns none, or raises, has failed, and is not a second runner."""
+        def raises(_):
+            raise SystemExit(0)
+        pid = os.getpid()
+        reasons = self.whole(lambda _: print(GOOD), lambda _: None, raises, lambda _: 256)
+        self.assertEqual(os.getpid(), pid)
+        self.assertTrue(all('status' in reason for reason in reasons), reasons)
+
+    def test_group(self):
+        """All processes of a part are in its group, however early they began."""
+        def ours(_):
+            print(f'ok group # {os.getpgrp() == os.getpid()}\n1 passed, 0 failed, 0 skipped')
+            return 0
+        with mock.patch.object(running.os, 'setpgid', slow(os.setpgid)):
+            run, = self.run_of(ours)
+        self.assertEqual(run.report.results[0].reason, 'True')
+
+    def test_left_behind(self):
+        """A process that a part leaves with its output does not hold up the others."""
+        def leaves(_):
+            print(GOOD, end='', flush=True)
+            subprocess.Popen(['setsid', 'sleep', '60'])     # pylint: disable=consider-using-with
+            return 0
+        with mock.patch.object(running, 'LEFT', 1):
+            reason, = self.whole(leaves)
+        self.assertIn('left', reason)
+
+    def test_ignored_hangup(self):
+        """Under nohup, a hangup stays without effect, here and in parts."""
+        def hangup(_):
+            os.kill(os.getppid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGHUP)
+            print(GOOD)
+            return 0
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            running.heed_signals()
+            self.assertEqual(self.whole(hangup), [''])
+        finally:
+            signal.signal(signal.SIGHUP, before)
+
+
+def slow(function):
+    """The parent comes late."""
+    def wait(pid, group):
+        if pid:
+            time.sleep(0.3)
+        function(pid, group)
+    return wait
 
 
 class Programs(unittest.TestCase):
