@@ -7,3 +7,8 @@ import sys
 TOP = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(TOP, 'scripts', room) for room in ('', 'check', 'docs')]
 pytest_plugins = ['plugin', 'tapped']
+
+from vmlib.build import CACHE      # noqa: E402  pylint: disable=wrong-import-position
+
+# pytest.ini has its cache_dir there.
+os.environ['QHCA_CACHE'] = CACHE

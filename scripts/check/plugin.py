@@ -17,6 +17,7 @@ COUNT and SEED to soak, MINUTES to soak-guest, churn and churn-kcsan.
 """
 
 import collections
+import contextlib
 import glob
 import os
 import re
@@ -183,10 +184,11 @@ class Session:
         self.live, self.shown = sys.stdout.isatty(), 0.0
 
     def run(self):
+        """What runs alone comes last, in whatever order pytest has the items: it reads results."""
         running.heed_signals()
         self.prepare()
         runs = [running.Run(node.name, node.kind, node.part, self.chosen(node))
-                for node in self.items]
+                for node in sorted(self.items, key=lambda node: node.kind == 'all')]
         jobs = max(1, int(os.environ.get('JOBS') or min(os.cpu_count() or 1, 4)))
         self.alone = len(runs) == 1
         self.schedule = running.Schedule(runs, jobs, self.folder, self.began, self.said, self.ended)
@@ -205,7 +207,9 @@ class Session:
 
     def prepare(self):
         env, option = os.environ, self.config.option
-        env['QHCA_BACKGROUND'] = '1'
+        if subprocess.run([kinds.script('build/host-deps.sh'), '--ask'], check=False).returncode:
+            raise pytest.UsageError('what the tests need is not all there')
+        env['QHCA_BACKGROUND'] = '1'        # From now on there is nobody to ask.
         # Options and plugins of the user's are for this pytest, not for those in parts.
         env.update(PYTEST_ADDOPTS='', PYTEST_DISABLE_PLUGIN_AUTOLOAD='1')
         env.setdefault('QHCA_STARTED', str(int(time.time())))
@@ -224,7 +228,6 @@ class Session:
                                        dir=os.path.join(kinds.CACHE, 'results'))
         self.tap = open(os.path.join(self.folder, 'results.tap'), 'w', encoding='utf-8')
         os.environ['QHCA_RESULTS'] = self.folder
-        subprocess.run([kinds.script('build/host-deps.sh'), '--ask'], check=True)
         if len(self.items) > 1:
             self.build()
 
@@ -244,14 +247,18 @@ class Session:
 
     def keep(self):
         """The newest folders, and a name for the last one."""
-        last = os.path.join(kinds.CACHE, 'results', 'last')
-        if os.path.islink(last):
-            os.remove(last)
-        os.symlink(os.path.basename(self.folder), last)
-        old = [name for name in glob.glob(os.path.join(kinds.CACHE, 'results', '*'))
-               if not os.path.islink(name)]
-        for name in sorted(old, key=os.path.getmtime)[:-KEPT]:
-            shutil.rmtree(name)
+        top = os.path.join(kinds.CACHE, 'results')
+        new = os.path.join(self.folder, 'last')
+        os.symlink(os.path.basename(self.folder), new)
+        os.replace(new, os.path.join(top, 'last'))
+        # Other sessions do the same.
+        old = []
+        for name in glob.glob(os.path.join(top, '*')):
+            with contextlib.suppress(FileNotFoundError):
+                old.append((os.lstat(name).st_mtime, name))
+        for _, name in sorted(old)[:-KEPT]:
+            if not os.path.islink(name):
+                shutil.rmtree(name, ignore_errors=True)
 
     # ---- what is shown
 
@@ -283,13 +290,15 @@ class Session:
             with open(run.log.name, encoding='utf-8', errors='replace') as file:
                 self.show(file.read().rstrip('\n'))
         self.log(run.line() + (f' (running: {others})' if others else ''))
-        node = next(node for node in self.items if node.name == run.name)
+        node = self.node(run)
+        if not run.stopped:
+            self.forget(node, run)
         if run.first:
             self.settle(node, run)
         else:
             held = self.held_back(node, run)
             for result in run.report.results:
-                if result not in held:
+                if result not in held and not (run.stopped and result.name == results.WHOLE):
                     self.report(node, result)
 
     def held_back(self, node, run):
@@ -298,6 +307,8 @@ class Session:
         if self.alone or run.kind == 'all' or not 1 <= len(failures) <= FEW \
                 or run.seconds > self.again or self.session.shouldfail:
             return []
+        for failure in failures:
+            self.remember(node, failure)
         names = {self.owner(node, failure) for failure in failures}
         self.again -= run.seconds
         self.schedule.add(running.Run(run.name, 'all', node.part,
@@ -346,17 +357,38 @@ class Session:
         report.result = result
         if result.kind == 'failed':
             self.show('\n'.join([*result.context[-2:], result.tap(node.name)]))
-            self.remember(node, result)
         self.session.ihook.pytest_runtest_logreport(report=report)
+        if result.kind == 'failed':
+            self.remember(node, result, report.nodeid)
         if self.session.shouldfail:
-            self.schedule.waiting = []
-            for run in self.schedule.running:
-                run.kill()
+            self.stop()
 
-    def remember(self, node, result):
-        """--lf knows items, not their results."""
+    def stop(self):
+        """With -x. What was to run again has failed, and what is stopped now has not."""
+        waiting, self.schedule.waiting = self.schedule.waiting, []
+        for run in self.schedule.running:
+            run.stopped = True
+            run.kill()
+        for first in [run.first for run in waiting if run.first]:
+            for failure in first.failures():
+                self.report(self.node(first), failure)
+
+    def node(self, run):
+        return next(node for node in self.items if node.name == run.name)
+
+    def remember(self, node, result, nodeid=None):
+        """--lf is to know items, not their results."""
         last = self.config.pluginmanager.getplugin('lfplugin')
+        if last:
+            last.lastfailed.pop(nodeid, None)
         name = self.owner(node, result)
         for item in self.items[node]:
             if last and name in (None, item.name):
                 last.lastfailed[item.nodeid] = True
+
+    def forget(self, node, run):
+        """What --lf knows of programs that have run now."""
+        if last := self.config.pluginmanager.getplugin('lfplugin'):
+            for item in self.items[node]:
+                if run.programs is None or item.name in run.programs:
+                    last.lastfailed.pop(item.nodeid, None)

@@ -21,7 +21,8 @@ class Run:
     """One run of a part.
 
     @programs: the names of those to run, or None for all. @first: the run before, if that
-    failed on a busy machine: then this one is to say more about its failures.
+    failed on a busy machine: then this one is to say more about its failures. @stopped: it was
+    not to end by itself.
     """
 
     def __init__(self, name, kind, part, programs, first=None):
@@ -29,7 +30,7 @@ class Run:
         self.first, self.report = first, results.Report()
         self.pid = self.pipe = self.watch = self.log = None
         self.start = self.seconds = self.cpu = self.gone = 0.0
-        self.rest = b''
+        self.rest, self.stopped = b'', False
 
     def begin(self, folder):
         self.start = time.monotonic()
