@@ -157,7 +157,8 @@ lint_python()
 {
 	local room out rc=0
 	for room in bench check docs; do
-		out=$(PYTHONDONTWRITEBYTECODE=1 pytest-3 -q -W error scripts/$room 2>&1) ||
+		out=$(PYTEST_ADDOPTS='' PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 \
+			PYTHONDONTWRITEBYTECODE=1 pytest-3 -q -W error scripts/$room 2>&1) ||
 			{ echo "$out"; rc=1; }
 	done
 	return $rc

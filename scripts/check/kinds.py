@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 
+import results
 from vmlib.build import CACHE, SCRIPTS, TOP
 
 VM = os.path.join(SCRIPTS, 'vm')
@@ -75,14 +76,13 @@ def output(*command):
 def counted(name, *command, **env):
     """Like call(), for what prints no sum; @name: what its results are about."""
     print(f'# {name}', flush=True)
-    passed = failed = 0
+    report = results.Report()
     with subprocess.Popen(command, env=dict(os.environ, **env), stdout=subprocess.PIPE,
                           text=True, errors='replace') as process:
         for line in process.stdout:
             print(line, end='', flush=True)
-            passed += line.startswith('ok ')
-            failed += line.startswith('not ok ')
-    print(f'{passed} passed, {failed} failed, 0 skipped', flush=True)
+            report.read(line)
+    print(results.text_of(report.count()), flush=True)
     return process.returncode
 
 

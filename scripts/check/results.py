@@ -12,7 +12,7 @@ import re
 
 # Which of several machines; which test program; the result.
 RESULT = re.compile(r'^(?P<machine>[a-z]\| )?(?:(?P<group>[\w./-]+(?: \((?:server|client)\))?): )?'
-                    r'(?P<bad>not )?ok\b(?: \d+)?(?: -)?(?: (?P<name>.*?))?'
+                    r'(?P<bad>not )?ok\b(?: \d+)?(?: -)?(?: (?!#)(?P<name>.*?))?'
                     r'(?:\s+# ?(?P<skip>(?i:skip)\b)?:?\s*(?P<reason>.*))?$')
 PROGRAM = re.compile(r'^# ((?:[\w.-]+/)+[\w.-]+)(?: --.*)?$')     # of the engine's tests
 SUM = re.compile(r'^(?:[a-z]\| )?(\d+) passed, (\d+) failed, (\d+) skipped\b')
@@ -122,7 +122,7 @@ def text_of(numbers):
 
 def read_tap(path):
     """(title, kind) of each result in what Result.tap() has written."""
-    with open(path, encoding='utf-8') as file:
+    with open(path, encoding='utf-8', newline='\n') as file:
         report = Report()
         for line in file:
             if result := report.read(line):

@@ -20,7 +20,7 @@ def pytest_runtest_makereport(item):
     """The title: module.function, and what its description says."""
     report = (yield).get_result()
     module, name = (text.removeprefix('test_') for text in (item.module.__name__, item.name))
-    report.title = f'{module}.{name}: {item.obj.__doc__}'
+    report.title = f'{module}.{name}: {" ".join((item.obj.__doc__ or "").split())}'
 
 
 class Tap:

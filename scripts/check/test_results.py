@@ -32,6 +32,18 @@ class Results(unittest.TestCase):
                 '5 passed, 0 failed, 0 skipped\na| 0 passed, 0 failed, 2 skipped\n')
         self.assertEqual(self.part(text), ([], [5, 0, 2]))
 
+    def test_untitled(self):
+        """A skip without a title is none of a result called "# skip"."""
+        text = 'ok 2 # skip\nok # SKIP no room\nnot ok 1 # why\n0 passed, 1 failed, 2 skipped\n'
+        self.assertEqual(self.part(text), (['why'], [0, 1, 2]))
+
+    def test_returns(self):
+        """A carriage return in a title makes no second result of it, for conformance.py."""
+        with tempfile.NamedTemporaryFile('w', newline='') as file:
+            file.write('not ok - p: x\rok D-054 y\n')
+            file.flush()
+            self.assertEqual([kind for _, kind in results.read_tap(file.name)], ['failed'])
+
     def test_no_results(self):
         text = 'oktober\nokay now\n# ok 1\n    ok 1\nthis is ok now\n'
         self.assertEqual(self.part(text + '5 passed, 0 failed, 0 skipped\n')[1], [0, 1, 0])
@@ -125,6 +137,13 @@ class Programs(unittest.TestCase):
             done = subprocess.run([*call.call_args[0], '--collect-only'], check=False, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertNotIn('unrecognized', done.stdout)
+
+    def test_counted(self):
+        """The sum of what prints none has its skips, too."""
+        text = 'ok a\nok b # SKIP no room\nnot ok c\n'
+        with mock.patch('builtins.print') as told:
+            kinds.counted('x', 'printf', text)
+        self.assertEqual(told.call_args[0], ('1 passed, 1 failed, 1 skipped',))
 
     def test_engine(self):
         tests = kinds.Engine('check').tests()

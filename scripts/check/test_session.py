@@ -290,7 +290,7 @@ class Session(unittest.TestCase):
         """--tap sums nothing up that has broken off."""
         with tempfile.TemporaryDirectory() as top:
             with open(f'{top}/test_it.py', 'w', encoding='utf-8') as file:
-                file.write('import pytest\ndef test_a():\n    "It fails."\n    assert 0\n'
+                file.write('import pytest\ndef test_a():\n    """It\n    fails."""\n    assert 0\n'
                            'def test_b():\n    pytest.exit("enough", 3)\n')
             done = subprocess.run(
                 [sys.executable, '-m', 'pytest', '-p', 'tapped', '--tap', '-c', '/dev/null',
@@ -299,6 +299,7 @@ class Session(unittest.TestCase):
                 stdout=subprocess.PIPE)
         failures, _ = test_results.Results.part(done.stdout, done.returncode)
         self.assertIn('no sum, status 3', ' '.join(failures))
+        self.assertIn('not ok 1 - it.a: It fails.\n', done.stdout)
 
     def test_nothing_at_all(self):
         self.assertEqual(self.session([GOOD], options=['-m', 'not p0'])[0], 5)
