@@ -50,7 +50,9 @@ def pytest_configure(config):
 
 
 def pytest_pycollect_makemodule(module_path, parent):
-    return Table.from_parent(parent, path=module_path) if str(module_path) == PARTS else None
+    if os.path.samefile(module_path, PARTS):
+        return Table.from_parent(parent, path=module_path)
+    return None
 
 
 class Table(pytest.File):
@@ -185,6 +187,7 @@ class Session:
 
     def run(self):
         """What runs alone comes last, in whatever order pytest has the items: it reads results."""
+        sys.stdout.reconfigure(errors='replace')
         running.heed_signals()
         self.prepare()
         runs = [running.Run(node.name, node.kind, node.part, self.chosen(node))

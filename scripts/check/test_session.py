@@ -149,7 +149,7 @@ class Folders(unittest.TestCase):
 class Session(unittest.TestCase):
     """pytest itself, with parts that print what a test says."""
 
-    def session(self, *outputs, kind='one', runs=('check',), options=()):
+    def session(self, *outputs, kind='one', runs=('check',), options=(), link=False):
         """The lines that end the run, and the XML. @outputs: of each run, of each part."""
         with tempfile.TemporaryDirectory() as top:
             for i, texts in enumerate(outputs):
@@ -164,7 +164,7 @@ class Session(unittest.TestCase):
             done = subprocess.run(
                 [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-p', 'stub',
                  '-p', 'plugin', '--rootdir', top, '-c', '/dev/null', '--junitxml', junit, *options,
-                 f'{top}/check/parts.py'],
+                 f'{top}/{"link" if link else "check"}/parts.py'],
                 env={**os.environ, 'QHCA_CACHE': top, 'QHCA_PATIENCE': '1', 'JOBS': '2',
                      'PYTHONPATH': ':'.join([top, *sys.path])},
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -268,6 +268,18 @@ class Session(unittest.TestCase):
             self.assertIn('nosuch', self.told(lines, 'ERROR')[0])
         self.assertEqual(self.session([GOOD], options=['-m', '(p0/all or p0)and not full'])[0], 0)
 
+    def test_link(self):
+        """The folder of parts.py may have another name."""
+        status, lines, _ = self.session([GOOD], link=True)
+        self.assertEqual((status, lines[-1]), (0, '2 passed, 0 failed, 0 skipped'))
+
+    def test_letters(self):
+        """A terminal may know fewer letters than parts do."""
+        with mock.patch.dict(os.environ, PYTHONIOENCODING='ascii'):
+            bad = 'not ok x \u2192\n' * 3 + '0 passed, 3 failed, 0 skipped\n'
+            status, lines, _ = self.session([bad])
+        self.assertEqual((status, lines[-1]), (1, '0 passed, 3 failed, 0 skipped'))
+
     def test_only_skips(self):
         """All skipped is no success."""
         skip = 'ok x # SKIP no room\n0 passed, 0 failed, 1 skipped\n'
@@ -336,6 +348,7 @@ class Part(kinds.Part):
 
 plugin.PARTS = where + '/check/parts.py'
 os.mkdir(where + '/check')
+os.symlink('check', where + '/link')
 open(plugin.PARTS, 'w').close()
 sys.modules['parts'] = types.SimpleNamespace(PARTS=[
     (name, kind, runs, '', Part(i)) for i, (name, kind, runs) in enumerate(rows)])
