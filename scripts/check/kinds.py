@@ -272,10 +272,11 @@ class QTest(Part):
     def programs(self):
         if self.only:
             return [Program('all')]
-        served = self.served()
+        served, unsanitized = self.names('SERVED'), self.names('UNSANITIZED')
+        sanitized = {'--asan', '--tsan', '--debug'} & {*self.qemu, *(self.server or ())}
         return [Program(name, text=text) for name, text in self.functions()
                 if (not name.startswith('server') if self.server is None else
-                    name.startswith(served))]
+                    name.startswith(served)) and not (sanitized and name.startswith(unsanitized))]
 
     @classmethod
     @functools.cache
@@ -288,11 +289,11 @@ class QTest(Part):
 
     @classmethod
     @functools.cache
-    def served(cls):
-        """SERVED of its conftest.py."""
+    def names(cls, table):
+        """A table of its conftest.py."""
         return next(ast.literal_eval(node.value)
                     for node in ast.parse(source(f'{cls.FOLDER}/conftest.py')).body
-                    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == 'SERVED')
+                    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == table)
 
     def run(self, chosen):
         qemu = output(script(self.qemu[0]), *self.qemu[1:])

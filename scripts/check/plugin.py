@@ -244,8 +244,7 @@ class Session:
             '--tshark': {'wire', 'rxe-wire', 'tour', 'cluster-captures'}}.items() if names & users]
         for command in (['build/buildroot.sh', *tools, '--path'], ['vm', 'build', '--strict',
                                                                    *kinds.vmflags()]):
-            if subprocess.run([kinds.script(command[0]), *command[1:]], stdin=subprocess.DEVNULL,
-                              stdout=sys.stderr, check=False).returncode:
+            if running.led(kinds.script(command[0]), *command[1:]):
                 self.log('warning: not everything builds')
 
     def keep(self):

@@ -5,6 +5,7 @@ import os
 import select
 import selectors
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -124,6 +125,17 @@ def heed_signals():
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
+
+
+def led(*command):
+    """The status of a command that is no part; an interrupt ends all of it."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr,
+                          preexec_fn=os.setpgrp) as process:
+        try:
+            return process.wait()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGTERM)
+            raise
 
 
 def set_group(pid):

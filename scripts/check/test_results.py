@@ -125,6 +125,15 @@ class Programs(unittest.TestCase):
         self.assertEqual(kinds.Consumers(1, 'ucx', 'ucx-gtest').owner('consumers/ucx-gtest/x'),
                          'ucx-gtest')
 
+    def test_sanitized(self):
+        """A part with a sanitizer has no programs that conftest.py leaves out there."""
+        for part, there in ((kinds.QTest(server=[]), True), (kinds.QTest(server=['--asan']), False),
+                            (kinds.QTest(('build/qemu.sh', '--debug')), False),
+                            (kinds.QTest(), True)):
+            names = [program.name for program in part.programs()]
+            self.assertEqual('leaks.reset' in names, there)
+            self.assertIn('regs.bases', names)
+
     def test_qtest(self):
         """pytest takes the command of a part with a server for what it is."""
         with tempfile.TemporaryDirectory() as top, \

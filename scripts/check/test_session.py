@@ -101,6 +101,33 @@ def slow(function):
     return wait
 
 
+class Led(unittest.TestCase):
+    def test_interrupted(self):
+        """All processes of a command end, however the interrupt comes."""
+        def interrupt(*_):
+            raise KeyboardInterrupt
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            with tempfile.NamedTemporaryFile('r', encoding='ascii') as file:
+                signal.setitimer(signal.ITIMER_REAL, 2)
+                with self.assertRaises(KeyboardInterrupt):
+                    running.led('sh', '-c', f'sleep 60 & echo $! >{file.name}; wait')
+                pid = int(file.read())
+            for _ in range(50):
+                with open(f'/proc/{pid}/stat', encoding='ascii') as file:
+                    if file.read().split()[2] == 'Z':
+                        break
+                time.sleep(0.1)
+            else:
+                self.fail('it goes on')
+        except FileNotFoundError:
+            pass        # There is no such process any more.
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        self.assertEqual(running.led('false'), 1)
+
+
 class Folders(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
