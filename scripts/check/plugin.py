@@ -186,7 +186,7 @@ class Session:
         self.live, self.shown = sys.stdout.isatty(), 0.0
 
     def run(self):
-        """What runs alone comes last, in whatever order pytest has the items: it reads results."""
+        """Parts that run alone come last, for they read results; pytest may have another order."""
         sys.stdout.reconfigure(errors='replace')
         running.heed_signals()
         self.prepare()
@@ -211,7 +211,7 @@ class Session:
     def prepare(self):
         env, option = os.environ, self.config.option
         if subprocess.run([kinds.script('build/host-deps.sh'), '--ask'], check=False).returncode:
-            raise pytest.UsageError('what the tests need is not all there')
+            raise pytest.UsageError('host-deps.sh has not found all packages')
         env['QHCA_BACKGROUND'] = '1'        # From now on there is nobody to ask.
         # Options and plugins of the user's are for this pytest, not for those in parts.
         env.update(PYTEST_ADDOPTS='', PYTEST_DISABLE_PLUGIN_AUTOLOAD='1')
@@ -366,7 +366,7 @@ class Session:
             self.stop()
 
     def stop(self):
-        """With -x. What was to run again has failed, and what is stopped now has not."""
+        """With -x: parts that wait for a second run have failed, those that stop now have not."""
         waiting, self.schedule.waiting = self.schedule.waiting, []
         for run in self.schedule.running:
             run.stopped = True
@@ -389,7 +389,7 @@ class Session:
                 last.lastfailed[item.nodeid] = True
 
     def forget(self, node, run):
-        """What --lf knows of programs that have run now."""
+        """Let --lf know nothing of programs that have run now."""
         if last := self.config.pluginmanager.getplugin('lfplugin'):
             for item in self.items[node]:
                 if run.programs is None or item.name in run.programs:

@@ -103,7 +103,7 @@ class Run:
             os.killpg(self.pid, number)
 
     def drain(self, late):
-        """It is told to end; so are, until then, the processes that have its output."""
+        """Read until its processes have ended, as they were told; @late: the others are killed."""
         while (wait := late - time.monotonic()) > 0:
             if select.select([self.pipe], [], [], wait)[0] and not os.read(self.pipe, 1 << 16):
                 return
@@ -135,11 +135,12 @@ def led(*command):
             return process.wait()
         except BaseException:
             os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
             raise
 
 
 def set_group(pid):
-    """Both sides do: what either does next may need it. The group is there, whoever was first."""
+    """Both processes do it, so each finds the group there."""
     os.setpgid(pid, pid)
 
 

@@ -45,6 +45,6 @@ class Tap:
         print(f'{word} {sum(self.count.values())} - {title}{skip}', flush=True)
 
     def pytest_sessionfinish(self, exitstatus):
-        """No sum of what has broken off."""
+        """A session that has broken off has no sum."""
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             print(', '.join(f'{n} {outcome}' for outcome, n in self.count.items()), flush=True)

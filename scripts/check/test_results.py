@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of the runner: what must not look like a success in the output of a part, and of which
-programs parts consist.
-"""
+"""Tests of the runner: output of a part that is no success, and the programs of parts."""
 
 import subprocess
 import sys
@@ -135,7 +133,7 @@ class Programs(unittest.TestCase):
             self.assertIn('regs.bases', names)
 
     def test_qtest(self):
-        """pytest takes the command of a part with a server for what it is."""
+        """pytest knows all options in the command of a part with a server."""
         with tempfile.TemporaryDirectory() as top, \
                 mock.patch.object(kinds, 'output', lambda *_: top), \
                 mock.patch.object(kinds, 'call') as call:
@@ -148,7 +146,7 @@ class Programs(unittest.TestCase):
         self.assertNotIn('unrecognized', done.stdout)
 
     def test_counted(self):
-        """The sum of what prints none has its skips, too."""
+        """The sum of a script that prints none has its skips."""
         text = 'ok a\nok b # SKIP no room\nnot ok c\n'
         with mock.patch('builtins.print') as told:
             kinds.counted('x', 'printf', text)

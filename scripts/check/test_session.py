@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of the runner: what runs beside what, what becomes of it, and what is told of it all."""
+"""Tests of the runner: parts that run beside each other, their processes, and its output."""
 
 import concurrent.futures
 import os
@@ -166,7 +166,7 @@ class Folders(unittest.TestCase):
         self.assertLess(len(os.listdir(f'{self.top}/results')), plugin.KEPT + 5)
 
     def test_cache(self):
-        """pytest's own is in QHCA_CACHE, too."""
+        """pytest's own is in QHCA_CACHE."""
         text = subprocess.run([sys.executable, '-m', 'pytest', '--cache-show'],
                               env={**os.environ, 'QHCA_CACHE': self.top}, cwd=kinds.TOP,
                               check=True, text=True, stdout=subprocess.PIPE).stdout
@@ -259,7 +259,7 @@ class Session(unittest.TestCase):
         self.assertRegex(lines[-1], '^[01] passed, 1 failed, 0 skipped$')
 
     def test_first_failure_of_several(self):
-        """-x: what it stops has not failed, and what was to run again has."""
+        """-x: parts that it stops have not failed, those that wait for a second run have."""
         bad = 'not ok x\nnot ok y\nnot ok z\n0 passed, 3 failed, 0 skipped\n'
         status, lines, _ = self.session([bad], ['ok w\nsleep'], options=['-x'])
         self.assertEqual(status, 1)
@@ -268,13 +268,13 @@ class Session(unittest.TestCase):
         self.assertEqual(lines[-1], '1 passed, 4 failed, 0 skipped')
 
     def test_order(self):
-        """What runs alone comes last, in whatever order pytest has the items."""
+        """Parts that run alone come last, also if pytest has another order."""
         _, lines, _ = self.session([GOOD], [GOOD], kind=('all', 'one'))
         self.assertEqual([line.split()[-1] for line in lines if re.search(r'check: p\d$', line)],
                          ['p1', 'p0'])
 
     def test_last_failed(self):
-        """--lf runs what has failed, until it passes."""
+        """--lf runs programs that have failed, until they pass."""
         with tempfile.TemporaryDirectory() as cache:
             options = ['-p', 'cacheprovider', '-o', f'cache_dir={cache}', '--lf', '-v']
             for outputs, ran in ((([BAD, BAD], [GOOD]), {'p0', 'p1'}), (([GOOD], [BAD]), {'p0'}),
