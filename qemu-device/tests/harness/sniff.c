@@ -33,9 +33,10 @@ struct request {
  * @left: bytes that it has to bring yet, if it is a WRITE
  * @whole: its first packet has been heard
  * @past: requests that have been sent, the oldest first, in a ring of @size
+ * @forgot: some that have been sent are not there any more
  */
 struct requests {
-    bool begun, moved, whole;
+    bool begun, moved, whole, forgot;
     uint32_t next;
     enum sniff_kind open;
     uint32_t left;
@@ -129,7 +130,7 @@ void sniff_moved(struct sniffer *s, uint32_t qpn)
     if (s) {
         f = flow_of(s, qpn);
         forget(f);
-        f->req.moved = true;
+        f->req.moved = f->req.forgot = true;
     }
 }
 
@@ -193,6 +194,7 @@ static void remember(struct requests *r, const struct sniffed *p, uint32_t n)
                       ((p->psn + n - past_at(r, 0)->psn) & PSN_MASK) > HALF)) {
         r->first = (r->first + 1) % r->size;
         r->num--;
+        r->forgot = true;
     }
     if (r->num == r->size) {
         grow(r);
@@ -232,7 +234,8 @@ static const char *repeats(const struct requests *r, const struct sniffed *p,
     uint32_t done;
 
     if (!was) {
-        return NULL;
+        return r->forgot ? NULL :
+               "D-006: a retransmission of what was never sent";
     }
     done = (p->psn - was->psn) & PSN_MASK;
     if (digest(p) != was->digest) {

@@ -244,6 +244,12 @@ static void test_repeats(void)
     p.ackreq = true;
     says(hear(&p), NULL);
     says(hear_new(RC_SEND_ONLY, 4, 0), NULL);
+    start();
+    says(hear_new(RC_SEND_ONLY, 5, 0), NULL);
+    says(hear_new(RC_SEND_ONLY, 4, 0), "D-006");
+    sniff_moved(sniffer, QPN);
+    says(hear_new(RC_SEND_ONLY, 9, 0), NULL);
+    says(hear_new(RC_SEND_ONLY, 8, 0), NULL);
 }
 
 /* A READ of @len bytes from byte @off of the region on. */
