@@ -72,7 +72,9 @@ static uint64_t cmpxchg(uint64_t *p, uint64_t old, uint64_t new)
     uint64_t found = *p;
 
     if (!IS_ATOMIC) {
-        *p = found == old ? new : found;
+        if (found == old) {
+            *p = new;
+        }
         return found;
     }
     __atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_SEQ_CST,
