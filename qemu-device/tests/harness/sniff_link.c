@@ -159,3 +159,23 @@ void __wrap_vhca_link_cross(struct qhca_engine *e, const struct vhca_qp *by,
         listen_across(e->opaque, by, state, p);
     }
 }
+
+/* An ACK of all that has crossed, for which the engine builds no packet. */
+void __real_vhca_link_ack(struct qhca_engine *e, struct vhca_qp *qp,
+                          const struct vhca_way *way, uint32_t psn);
+void __wrap_vhca_link_ack(struct qhca_engine *e, struct vhca_qp *qp,
+                          const struct vhca_way *way, uint32_t psn)
+{
+    const struct vhca_qp *by = way->peer;
+    const struct vhca_gid *local = &way->at->port->gid[by->attr.av.sgid_index];
+    const struct roce_packet ack = {
+        .opcode = vhca_qp_service(by) | RC_ACKNOWLEDGE, .syndrome = AETH_ACK,
+        .psn = psn, .msn = by->rsp.msn, .dest_qp = qp->qpn, .num_psn = 1,
+        .pkey = PKEY_DEFAULT, .vlan = local->vlan, .ipv4 = local->ipv4,
+    };
+
+    if (way->at->ops == &guest_ops) {
+        listen_across(way->at->opaque, by, by->state, &ack);
+    }
+    __real_vhca_link_ack(e, qp, way, psn);
+}

@@ -340,6 +340,9 @@ static void test_listens(void)
                              .first = true, .last = true,
                              .psn = RC_OPTS.sq_psn + 1, .bth = frame,
                              .header_len = BTH_LEN };
+        struct sniffed ack = { .service = SNIFF_RC, .kind = SNIFF_ACK,
+                               .first = true, .last = true, .response = true,
+                               .psn = RC_OPTS.sq_psn + 1 };
 
         if (i) {
             start_pair(&RC_OPTS);
@@ -348,11 +351,19 @@ static void test_listens(void)
         }
         rc_recv(&peer, 1, 0, 64);
         rc_send(&qp, 64);
+        if (!i) {
+            net_run(net, 1000000);
+        }
+        done(0, QHCA_WC_SUCCESS);
         REQUIRE(g->sniffer);
         of.qpn = qp.qpn;
         says(sniff_next(g->sniffer, &of, &s), NULL);
         s.psn += 2;
         says(sniff_next(g->sniffer, &of, &s), "D-001");
+        /* The peer's ACK has had MSN 1. */
+        of.qpn = peer.qpn;
+        REQUIRE(peer.n->g->sniffer);
+        says(sniff_next(peer.n->g->sniffer, &of, &ack), "D-016");
     }
 }
 
