@@ -90,7 +90,8 @@ uint64_t qhca_ram_cas(uint64_t *p, uint64_t compare, uint64_t swap)
 /* A loop, because the host may be big-endian. */
 uint64_t qhca_ram_add(uint64_t *p, uint64_t add)
 {
-    uint64_t found = *p, seen;
+    /* Guests write there at any time, so one read has to serve both uses. */
+    uint64_t found = *(volatile uint64_t *)p, seen;
 
     do {
         seen = found;
