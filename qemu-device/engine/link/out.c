@@ -174,9 +174,10 @@ static void out_answer(struct qhca_engine *e, struct vhca_qp *qp,
                        const struct vhca_way *way, struct vhca_burst *burst,
                        bool data)
 {
-    bool paced = data && vhca_qp_paced(qp, way->av->static_rate);
+    bool paced;
 
     open_burst(e, qp, way, burst);
+    paced = data && vhca_qp_paced(qp, way->av->static_rate);
     if (!vhca_response_next(e, qp, cross_max(e, way, paced), burst)) {
         return;
     }
@@ -224,9 +225,10 @@ static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
 static bool request(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct vhca_way *way, struct vhca_burst *burst)
 {
-    bool paced = vhca_qp_paced(qp, way->av->static_rate);
+    bool paced;
 
     open_burst(e, qp, way, burst);
+    paced = vhca_qp_paced(qp, way->av->static_rate);
     if (!vhca_requester_next(e, qp, cross_max(e, way, paced), burst)) {
         return false;
     }

@@ -65,7 +65,8 @@ void vhca_pause_rx(struct qhca_engine *e, const uint8_t *frame, size_t len)
     static const uint8_t group[6] = { 0x01, 0x80, 0xc2, 0, 0, 0x01 };
     uint16_t opcode = len < PAUSE_LEN ? 0 : get_be16(frame + OPCODE_AT);
 
-    if (memcmp(frame, group, 6) && memcmp(frame, e->port->mac, 6)) {
+    if (memcmp(frame, group, 6) != 0 &&
+        memcmp(frame, e->port->mac, 6) != 0) {
         return;
     }
     if (opcode == OPCODE_PAUSE) {

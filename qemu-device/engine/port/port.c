@@ -243,7 +243,7 @@ int vhca_do_set_gid(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     g = &e->port->gid[index];
     /* No page may use another GID, unlike this one at another address. */
     if (!r->valid || !g->valid || g->vlan != le16toh(r->vlan) ||
-        memcmp(g->gid, r->gid, sizeof(g->gid))) {
+        memcmp(g->gid, r->gid, sizeof(g->gid)) != 0) {
         disallow_gid(e, index);
     }
     if (r->valid) {
