@@ -3,7 +3,6 @@
 """Tests of the runner: output of a part that is no success, and the programs of parts."""
 
 import subprocess
-import sys
 import tempfile
 import unittest
 from unittest import mock

@@ -175,7 +175,7 @@ def main():
     wrong += [f'{name}:1: {key}: no such statement'
               for key in sorted(set(titled) - set(known)) for name in sorted(titled[key])]
     wrong += [f'{STATEMENTS}:1: {key}: no title of a test names it, and no reason is given'
-             for key in known if key not in titled and key not in reasons]
+              for key in known if key not in titled and key not in reasons]
     wrong += [f'{STATEMENTS}:1: {key}: "Not covered" excuses it, but a test names it'
               for key in reasons if key in tests]
     wrong += [f'{STATEMENTS}:1: {key}: excused, but no statement'
