@@ -84,7 +84,7 @@ static const struct value {
 	{ "A-064 responder depth 255", TO_RTR, U8(max_dest_rd_atomic), 255, false },
 	{ "A-065 AV: port 2", TO_RTR, U8(ah_attr.port_num), 2, false },
 	{ "A-065 AV: GID index 255", TO_RTR, U8(ah_attr.grh.sgid_index), 255, false },
-	{ "A-074 AV: static rate 2.5 Gb/s", TO_RTR, U8(ah_attr.static_rate), IBV_RATE_2_5_GBPS, true },
+	{ "A-074 AV: rate 2.5 Gb/s", TO_RTR, U8(ah_attr.static_rate), IBV_RATE_2_5_GBPS, true },
 	{ "A-074 AV: static rate 1", TO_RTR, U8(ah_attr.static_rate), 1, false },
 	{ "A-074 AV: static rate 255", TO_RTR, U8(ah_attr.static_rate), 255, false },
 	{ "A-065 AV: no GRH", TO_RTR, U8(ah_attr.is_global), 0, false },
