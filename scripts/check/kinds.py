@@ -7,6 +7,7 @@ a process of its own and prints results in TAP and at least one sum; results.py 
 """
 
 import ast
+import datetime
 import functools
 import glob
 import os
@@ -118,11 +119,8 @@ class Part:
 class Call(Part):
     """A function, or a script below scripts/ with its arguments."""
 
-    def __init__(self, what, *args, sources=(), count=None):
-        self.what, self.args, self.files, self.count = what, args, sources, count
-
-    def sources(self):
-        return self.files
+    def __init__(self, what, *args, count=None):
+        self.what, self.args, self.count = what, args, count
 
     def run(self, chosen):
         if callable(self.what):
@@ -387,6 +385,5 @@ class Consumers(Part):
 
 def seeds_of_today(count):
     """FIRST-LAST; others tomorrow."""
-    import datetime                  # pylint: disable=import-outside-toplevel
     first = datetime.date.today().timetuple().tm_yday * count
     return f'{first}-{first + count - 1}'

@@ -200,9 +200,9 @@ def instructions():
 SERIES = Call('release/export.sh', '--check', 'linux', 'qemu', 'rdma-core', count='export')
 
 
-def long_form(name, option='--full', sources=()):
+def long_form(name, option='--full'):
     """A script that has a longer form."""
-    return Call(lambda: call(script(name), *([option] if is_long() else [])), sources=sources)
+    return Call(lambda: call(script(name), *([option] if is_long() else [])))
 
 
 def counts(name, *args):

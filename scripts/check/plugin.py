@@ -72,7 +72,9 @@ class Node(pytest.Collector):
     def collect(self):
         for program in self.part.programs():
             item = Item.from_parent(self, name=program.name, program=program)
-            for mark in marks_of(self.name, self.runs, self.group, program):
+            marks = {*(self.runs if program.runs is None else program.runs), self.name,
+                     self.group, f'{self.name}/{program.name}'} - {''}
+            for mark in marks:
                 item.add_marker(getattr(pytest.mark, mark))
             item.extra_keyword_matches.update(conformance.expand(program.words()))
             yield item
@@ -92,18 +94,10 @@ class Item(pytest.Item):
         return self.path, None, f'{self.parent.name}/{self.name}'
 
 
-def marks_of(name, runs, group, program):
-    return {*(runs if program.runs is None else program.runs), name, group,
-            f'{name}/{program.name}'} - {''}
-
-
-def refuse_typos(expression):
+def refuse_typos(expression, items):
     """A word that selects nothing would go unnoticed beside one that does."""
-    import parts                    # pylint: disable=import-outside-toplevel
     known = {'quick', 'check', 'full', 'and', 'or', 'not'}
-    for name, _, runs, group, part in parts.PARTS:
-        for program in part.programs():
-            known |= marks_of(name, runs, group, program)
+    known.update(mark.name for item in items for mark in item.own_markers)
     unknown = [word for word in re.findall(r'[^\s()]+', expression) if word not in known]
     if unknown:
         raise pytest.UsageError(f'-m: no part, group or program is called {" or ".join(unknown)}')
@@ -114,7 +108,7 @@ def pytest_collection_modifyitems(config, items):
     """Without -m select the parts of `make check`."""
     if config.getoption('markexpr'):
         if any(isinstance(item, Item) for item in items):
-            refuse_typos(config.getoption('markexpr'))
+            refuse_typos(config.getoption('markexpr'), items)
         return
     # Since pytest 8 the names of folders are keywords, too.
     out = [item for item in items
