@@ -12,7 +12,10 @@
 #   --count N      so many mutants (1000)
 #   --seed S       which ones (1)
 #   --only PATTERN only those whose path|function|operator|text matches it
-#   --proofs PATTERN ask only proofs whose name matches it, as after work on these (engine)
+#   --proofs PATTERN ask only proofs whose name matches it, as after work on these
+#   --last PATTERN ask proofs whose name matches it after all others: what do they alone catch?
+#   --enough N     ask no more proofs once N have caught it (3)
+#   --quick S      proofs that take more seconds than S are long (2.5)
 #   --minutes M    end after so many
 #   --again        those that nothing caught in what is kept, and that are not said to be equivalent
 #   --long         the second run: long proofs and variants, for what nothing has caught
@@ -29,16 +32,17 @@
 [ $# -gt 0 ] || { usage >&2; exit 2; }
 suite=$1
 shift
-kept=${1:-} options=() fresh='' minutes=600 long='' again='' checked=''
+kept=${1:-} options=() asking=() fresh='' minutes=600 again='' checked=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	-h|--help) usage; exit 0 ;;
 	--fresh) fresh=1 ;;
 	--minutes) minutes=$2 options+=("$1" "$2"); shift ;;
-	--long) long=long options+=("$1") ;;
+	--long) asking+=("$1") ;;
+	--proofs|--last|--enough|--quick) asking+=("$1" "$2"); shift ;;
 	--again) again=$1 ;;
 	--checked) checked=$1 options+=("$1") ;;
-	--count|--seed|--only|--proofs|--jobs) options+=("$1" "$2"); shift ;;
+	--count|--seed|--only|--jobs) options+=("$1" "$2"); shift ;;
 	-*) die "unknown option $1, see --help" ;;
 	*) [ "$suite" = keep ] || die "unknown word $1, see --help" ;;
 	esac
@@ -58,7 +62,7 @@ engine()
 		rsync -r --exclude=build "$QHCA_TOP/qemu-device" "$QHCA_TOP/include" \
 			"$QHCA_TOP/Documentation" "$TREE/"
 	fi
-	mutate engine "${options[@]}"
+	mutate engine "${options[@]}" "${asking[@]}"
 }
 
 # A copy of the repository builds as usual, and its machines have mutants in them.
@@ -77,7 +81,7 @@ guests()
 		rc=0
 		"$repo/scripts/vm" run --mount "$TREE" --device-arg guest-faults=on --timeout 7200 \
 			--allow-splat --kernel-arg panic=-1 --kernel-arg oops=panic -- \
-			python3 guest.py . $((${minutes%.*} - SECONDS / 60)) $long || rc=$?
+			python3 guest.py . $((${minutes%.*} - SECONDS / 60)) "${asking[@]}" || rc=$?
 		[[ $rc != [04] ]] || return $((rc / 4))
 	done
 	return 1

@@ -62,7 +62,7 @@ def proofs(build_dir):
 def main():
     args = plant.arguments(__doc__)
     build_dir = build(args, os.path.dirname(os.path.abspath(__file__)))
-    table = matrix.Matrix(args.tree, plant.planted(args.tree), args.jobs, args.long)
+    table = matrix.Matrix(args.tree, plant.planted(args.tree), args.jobs, args)
     table.baseline(asked(args, build_dir))
     return 1 if table.run(args.minutes) else 0
 

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """Mutants of drivers and provider, with the guest's tests as proofs: inside the guest.
 
-  guest.py WHERE MINUTES [long]
-
 WHERE is the host's directory, with mutants.json, and gets the results. Exit status 0: all
 done; 3: the machine is not what it was, and another one goes on; 4: the time is over.
 """
 
+import argparse
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -38,12 +38,13 @@ def seen():
 
 
 class Machine(matrix.Matrix):
-    def __init__(self, where, mutants, long):
-        super().__init__(where, mutants, 1, long)
+    def __init__(self, where, mutants, args):
+        super().__init__(where, mutants, 1, args)
         self.kernel = os.path.exists(PARAM)
         self.log = os.open('/dev/kmsg', os.O_RDONLY | os.O_NONBLOCK)
         self.complaints()
         self.sound = True
+        self.probe = next(p for p in proofs() if p.name == 'ten_steps')
 
     def complaints(self):
         """Whether the kernel has complained since it was asked last."""
@@ -75,7 +76,7 @@ class Machine(matrix.Matrix):
 
     def healthy(self):
         """After a mutant the machine must do what it did before; a reset may help."""
-        probe = next(p for p in self.proofs if p.name == 'ten_steps')
+        probe = self.probe
         for attempt in range(2):
             if attempt:
                 for reset in glob.glob('/sys/bus/pci/drivers/qhca/*:*:*/reset'):
@@ -102,7 +103,7 @@ class Machine(matrix.Matrix):
                 mutant = json.load(file)
             if mutant['name'] not in self.results:
                 self.note({**mutant, 'by': {'machine': [0]}, 'asked': 1, 'of': 1,
-                           'long': self.long})
+                           'long': self.args.long})
             os.remove(path)
 
 
@@ -118,16 +119,20 @@ def proofs():
 
 
 def main():
-    where, minutes = sys.argv[1], float(sys.argv[2])
-    with open(f'{where}/mutants.json', encoding='utf-8') as file:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('where', metavar='WHERE')
+    parser.add_argument('minutes', metavar='MINUTES', type=float)
+    matrix.options(parser)
+    args = parser.parse_args()
+    with open(f'{args.where}/mutants.json', encoding='utf-8') as file:
         mutants = json.load(file)['mutants']
-    machine = Machine(where, mutants, 'long' in sys.argv[3:])
+    machine = Machine(args.where, mutants, args)
     machine.died()
     subprocess.run(['dmesg', '-n', '1'], check=False)
-    machine.baseline(list(proofs()), 400)
-    left = machine.run(minutes)
+    machine.baseline([p for p in proofs() if re.search(args.proofs, p.name)], 400)
+    left = machine.run(args.minutes)
     try:
-        os.remove(f'{where}/current')
+        os.remove(f'{args.where}/current')
     except FileNotFoundError:
         pass
     return 0 if not left else 3 if not machine.sound else 4

@@ -3,8 +3,8 @@
 
 First each proof runs without a mutant: does it pass, how long does it take, which mutants
 does it come across? Then each mutant meets the proofs that come across it, quick ones and
-those that caught its neighbours first, until ENOUGH have caught it. So for a mutant that
-fewer have caught all of them were asked, but the long ones, which take more than LONG seconds
+those that caught its neighbours first, until `enough` have caught it. So for a mutant that
+fewer have caught all of them were asked, but the long ones, which take more than `quick` seconds
 or are others once more: these are asked in a second run, for what nothing else has caught.
 """
 
@@ -19,9 +19,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-ENOUGH = 3
-LONG = 2.5
 MUTANTS = 65536
+
+
+def options(parser):
+    """How to ask: for the engine's matrix and for the guests'."""
+    parser.add_argument('--long', action='store_true', help='the second run, for what lives')
+    parser.add_argument('--proofs', default='', help='ask only those whose name matches it')
+    parser.add_argument('--last', help='ask those whose name matches it after all others')
+    parser.add_argument('--enough', type=int, default=3, help='so many have caught it (3)')
+    parser.add_argument('--quick', type=float, default=2.5, help='seconds; others are long (2.5)')
 
 
 @dataclass
@@ -72,8 +79,8 @@ def execute(proof, limit, env):
 class Matrix:
     """Results are lines of JSON in @where, so that a run that ends goes on where it was."""
 
-    def __init__(self, where, mutants, jobs, long=False):
-        self.where, self.mutants, self.jobs, self.long = where, mutants, jobs, long
+    def __init__(self, where, mutants, jobs, args):
+        self.where, self.mutants, self.jobs, self.args = where, mutants, jobs, args
         self.proofs = []
         self.lock = threading.Lock()
         self.liked = {}             # (path of a source, proof): how often it caught one there
@@ -113,7 +120,7 @@ class Matrix:
 
     def baseline(self, proofs, limit=900):
         """Which of @proofs are of use, from the file of an earlier run if there is one."""
-        proofs = [p for p in proofs if self.long or not p.again]
+        proofs = [p for p in proofs if self.args.long or not p.again]
         path = f'{self.where}/proofs.json'
         known = {}
         if os.path.exists(path):
@@ -141,10 +148,12 @@ class Matrix:
               f'{sum(p.seconds for p in self.proofs):.0f} s', flush=True)
 
     def order(self, mutant):
+        args = self.args
         mine = [p for p in self.proofs if mutant['n'] in p.sites and
-                (p.again or p.seconds > LONG) == self.long]
-        return sorted(mine, key=lambda p: (p.seconds + 0.05) /
-                      (1 + 4 * self.liked.get((mutant['path'], p.name), 0)))
+                (p.again or p.seconds > args.quick) == args.long]
+        return sorted(mine, key=lambda p: (
+            bool(args.last and re.search(args.last, p.name)),
+            (p.seconds + 0.05) / (1 + 4 * self.liked.get((mutant['path'], p.name), 0))))
 
     def one(self, mutant, until):
         known = self.results.get(mutant['name'], {'by': {}, 'asked': 0, 'of': 0})
@@ -157,13 +166,13 @@ class Matrix:
             asked += 1
             if fails:
                 by[proof.name] = fails
-                if len(by) == ENOUGH or self.long:
+                if len(by) == self.args.enough or self.args.long:
                     break
         self.note({**mutant, 'by': by, 'asked': asked, 'of': known['of'] + len(order),
-                   'long': self.long})
+                   'long': self.args.long})
 
     def left(self):
-        if self.long:
+        if self.args.long:
             return [m for m in self.mutants if m['name'] in self.results and
                     not self.results[m['name']]['by'] and not self.results[m['name']]['long']]
         return [m for m in self.mutants if m['name'] not in self.results]

@@ -8,6 +8,7 @@ import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
+import matrix
 import page
 import sites as places
 
@@ -66,12 +67,10 @@ def arguments(doc, *more):
     parser.add_argument('--again', metavar='SUITE', help='those of this suite that live')
     parser.add_argument('--only', default='', help='only those whose path|function|operator|text '
                         'matches this pattern')
-    parser.add_argument('--proofs', default='', help='ask only those whose name matches it '
-                        '(engine)')
     parser.add_argument('--minutes', type=float, default=600, help='ends after so many')
     parser.add_argument('--jobs', type=int, default=os.cpu_count())
     parser.add_argument('--checked', action='store_true', help='with sanitizers (engine)')
-    parser.add_argument('--long', action='store_true', help='the second run, for what lives')
+    matrix.options(parser)
     return parser.parse_args()
 
 
