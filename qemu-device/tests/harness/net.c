@@ -48,23 +48,62 @@ unsigned net_attach(struct net *n, struct guest *g)
     return n->num_guests++;
 }
 
-static struct net_frame *enqueue(struct net *n, unsigned from, unsigned to,
-                                 const uint8_t *frame, size_t len,
-                                 uint64_t when)
-{
-    struct net_frame *f;
+/* ---- frames in flight: a heap, whose first one arrives next ---- */
 
-    n->frame = realloc(n->frame, (n->num_frames + 1) * sizeof(*n->frame));
-    f = &n->frame[n->num_frames++];
-    f->when = when;
-    f->order = n->order++;
-    f->from = from;
-    f->to = to;
-    f->halfway = false;
-    f->len = len;
-    f->data = malloc(len);
-    memcpy(f->data, frame, len);
-    return f;
+static bool is_before(const struct net_frame *a, const struct net_frame *b)
+{
+    return a->when != b->when ? a->when < b->when : a->order < b->order;
+}
+
+static void push(struct net *n, struct net_frame f)
+{
+    unsigned i = n->num_frames++, up;
+
+    if (i == n->room) {
+        n->room = n->room ? 2 * n->room : 64;
+        n->frame = realloc(n->frame, n->room * sizeof(*n->frame));
+        REQUIRE(n->frame);
+    }
+    for (; i && is_before(&f, &n->frame[up = (i - 1) / 2]); i = up) {
+        n->frame[i] = n->frame[up];
+    }
+    n->frame[i] = f;
+}
+
+static struct net_frame pop(struct net *n)
+{
+    struct net_frame first = n->frame[0], last = n->frame[--n->num_frames];
+    unsigned i = 0, down;
+
+    for (; (down = 2 * i + 1) < n->num_frames; i = down) {
+        down += down + 1 < n->num_frames &&
+                is_before(&n->frame[down + 1], &n->frame[down]);
+        if (!is_before(&n->frame[down], &last)) {
+            break;
+        }
+        n->frame[i] = n->frame[down];
+    }
+    n->frame[i] = last;
+    return first;
+}
+
+static const struct net_frame *next_frame(const struct net *n)
+{
+    return n->num_frames ? &n->frame[0] : NULL;
+}
+
+static void enqueue(struct net *n, unsigned from, unsigned to,
+                    const uint8_t *frame, size_t len, uint64_t when,
+                    bool halfway)
+{
+    struct net_frame f = {
+        .when = when, .order = n->order++, .from = from, .to = to,
+        .halfway = halfway, .len = len, .data = malloc(len),
+    };
+
+    REQUIRE(f.data);
+    memcpy(f.data, frame, len);
+    push(n, f);
 }
 
 /* To the switch, if the frame is for the machine at @to. */
@@ -73,7 +112,7 @@ static void send_half(struct net *n, unsigned from, unsigned to,
 {
     if (!memcmp(n->guest[to]->e->port->mac, frame, 6)) {
         enqueue(n, from, to, frame, len,
-                switch_in(n, from, len) + n->latency)->halfway = true;
+                switch_in(n, from, len) + n->latency, true);
     }
 }
 
@@ -83,7 +122,8 @@ static void send_on(struct net *n, struct net_frame *f)
     uint64_t when = switch_out(n, f->to, f->data, f->len);
 
     if (when) {
-        enqueue(n, f->from, f->to, f->data, f->len, when + n->latency);
+        enqueue(n, f->from, f->to, f->data, f->len, when + n->latency,
+                false);
     }
 }
 
@@ -107,11 +147,11 @@ static void send_to(struct net *n, unsigned from, unsigned to,
         story_say("net", from, n->clock, "keeps a frame for %llu ns",
                   (unsigned long long)(when - n->clock));
     }
-    enqueue(n, from, to, frame, len, when);
+    enqueue(n, from, to, frame, len, when, false);
     if (chance(n, n->dup)) {
         story_say("net", from, n->clock, "doubles a frame");
         n->doubled++;
-        enqueue(n, from, to, frame, len, when + n->latency / 2);
+        enqueue(n, from, to, frame, len, when + n->latency / 2, false);
     }
 }
 
@@ -171,36 +211,18 @@ struct guest *net_neighbour(const struct guest *g, const uint8_t *smac,
            takes_all(n, g) && takes_all(n, to) ? to : NULL;
 }
 
-static int next_frame(const struct net *n)
+static void deliver(struct net *n)
 {
-    int best = -1;
-    unsigned i;
+    struct net_frame f = pop(n);
+    const struct net_frame *next;
 
-    for (i = 0; i < n->num_frames; i++) {
-        if (best < 0 || n->frame[i].when < n->frame[best].when ||
-            (n->frame[i].when == n->frame[best].when &&
-             n->frame[i].order < n->frame[best].order)) {
-            best = (int)i;
-        }
-    }
-    return best;
-}
-
-static void deliver(struct net *n, unsigned i)
-{
-    struct net_frame f = n->frame[i];
-
-    int next;
-
-    n->frame[i] = n->frame[--n->num_frames];
     if (f.halfway) {
         send_on(n, &f);
         free(f.data);
         return;
     }
     next = next_frame(n);
-    if (n->together && next >= 0 && n->frame[next].to == f.to &&
-        n->frame[next].when <= n->clock) {
+    if (n->together && next && next->to == f.to && next->when <= n->clock) {
         guest_rx_more(n->guest[f.to], f.data, f.len);
     } else {
         guest_rx(n->guest[f.to], f.data, f.len);
@@ -228,14 +250,14 @@ static bool step(struct net *n, uint64_t end)
 {
     uint64_t when = UINT64_MAX;
     struct guest *timed = NULL;
-    int frame = next_frame(n);
+    const struct net_frame *frame = next_frame(n);
     unsigned i;
 
     if (run_scheduled(n)) {
         return true;
     }
-    if (frame >= 0) {
-        when = n->frame[frame].when;
+    if (frame) {
+        when = frame->when;
     }
     for (i = 0; i < n->num_guests; i++) {
         if (n->guest[i]->host.deadline < when) {
@@ -250,7 +272,7 @@ static bool step(struct net *n, uint64_t end)
     if (timed) {
         qhca_host_tick(&timed->host, n->clock);
     } else {
-        deliver(n, (unsigned)frame);
+        deliver(n);
     }
     return true;
 }

@@ -26,7 +26,7 @@ struct net {
     struct guest *guest[NET_MAX_PORTS];
     unsigned num_guests;
     struct net_frame *frame;
-    unsigned num_frames;
+    unsigned num_frames, room;
     uint64_t order;
 
     /* Per mille of frames. */
