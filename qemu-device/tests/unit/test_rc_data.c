@@ -71,6 +71,17 @@ static void cut(struct rc_wr *wr, unsigned n)
     wr->num_sge = n;
 }
 
+/* The same with @peer's buffer, which gets three SGEs. */
+static void recv_cut(uint64_t wr_id, uint64_t off, uint32_t len)
+{
+    const struct qhca_seg_le sge[] = {
+        { end->mr.addr + off, len / 3, end->mr.key }, { 0xdead, 0, 0xbad },
+        { end->mr.addr + off + len / 3, len - len / 3, end->mr.key },
+    };
+
+    rc_recv_raw(&peer, wr_id, ARRAY_SIZE(sge), sge);
+}
+
 static void check_recv(uint8_t opcode, uint64_t wr_id, uint32_t len,
                        uint32_t imm)
 {
@@ -115,7 +126,11 @@ static void transfer(uint8_t opcode, uint32_t len, unsigned sges)
     if (opcode != QHCA_WR_RDMA_WRITE && !read) {
         bool imm_only = opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
 
-        rc_recv(&peer, seed, HALF + 5, imm_only ? 0 : len);
+        if (sges > 2 && !imm_only) {
+            recv_cut(seed, HALF + 5, len);
+        } else {
+            rc_recv(&peer, seed, HALF + 5, imm_only ? 0 : len);
+        }
     }
     c = finish(&wr);
     CHECK_EQ(c.opcode, rc_cqe_opcode(&wr));
@@ -300,6 +315,24 @@ static void test_stream(void)
     CHECK_EQ(received, sent);
 }
 
+/* The flag of a WR has no effect if the QP signals all of them. */
+static void test_signal_all(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.qp_flags = QHCA_QP_FLAG_SIGNAL_ALL;
+    start(true, &o, false, QHCA_NO_VLAN);
+    for (unsigned i = 0; i < 6; i++) {
+        struct rc_wr wr = rc_wr(&qp, i < 3 ? QHCA_WR_RDMA_WRITE :
+                                             QHCA_WR_RDMA_READ, 0, 8);
+
+        rc_aim(&wr, &node, HALF);
+        wr.flags = i & 1 ? QHCA_WQE_SIGNALED : 0;
+        CHECK_EQ(le32toh(finish(&wr).wqe_index), i);
+        rc_expect_none(&qp.scq);
+    }
+}
+
 /* D-003, B-026: a message of very many packets, in both directions. */
 static void test_large(void)
 {
@@ -345,7 +378,7 @@ static void test_zero_rkey(void)
 }
 
 static const struct test tests[] = {
-    { "B-001 B-002 B-004 B-005 B-006 B-028 C-007 C-009 "
+    { "A-106 B-001 B-002 B-004 B-005 B-006 B-025 B-028 C-007 C-009 "
       "D-001 D-002 D-004 D-005 D-010 D-085 loopback, all MTUs", test_loop },
     { "B-001 B-002 B-004 B-005 B-006 B-028 C-007 "
       "D-001 D-002 D-004 D-005 D-010 between two engines, all MTUs",
@@ -354,8 +387,9 @@ static const struct test tests[] = {
     { "B-053 inline data of every length", test_inline },
     { "B-007 B-008 B-072 C-009 F-021 atomics", test_atomics },
     { "D-085 a QP to itself", test_self },
-    { "B-037 B-042 B-064 B-065 C-012 three times round the rings",
+    { "B-037 B-040 B-042 B-064 B-065 C-012 three times round the rings",
       test_stream },
+    { "B-040 all WRs signaled", test_signal_all },
     { "B-026 D-003 a message of 19532 packets each way", test_large },
     { "B-029 no data at an arbitrary address", test_zero_rkey },
 };

@@ -379,9 +379,10 @@ static void test_again(void)
 
 static const struct test tests[] = {
     { "D-006 every kind of packet, sent once more", test_again },
-    { "D-045 D-046 D-047 H-023 timeouts and retry_cnt 0 to 7", test_timeout },
+    { "D-045 D-046 D-047 H-023 I-021 timeouts and retry_cnt 0 to 7",
+      test_timeout },
     { "D-045 timeout 0 waits for ever", test_no_timeout },
-    { "D-011 D-034 D-047 D-048 progress restarts timer and retries",
+    { "D-011 D-034 D-047 D-048 I-023 progress restarts timer and retries",
       test_progress },
     { "D-020 D-025 D-046 sequence NAK goes back and uses retries",
       test_nak_seq },

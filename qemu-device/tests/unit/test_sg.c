@@ -122,7 +122,7 @@ static void null_key(void)
 
 static const struct test tests[] = {
     { "F-022 the null key reads zeros and writes nothing", null_key },
-    { "scatter and gather", lists },
+    { "B-025 scatter and gather", lists },
     { "scatter and gather errors", list_errors },
 };
 
