@@ -131,7 +131,6 @@ cm()
 	both_ways "$NAME/K-014 udaddy" cm "-b $QHCA_IP" "-s $QHCA_PEER" udaddy -c 4 -C 10 -S 512
 	both_ways "$NAME/K-017 cmtime" cm "-b $QHCA_IP" "-s $QHCA_PEER" cmtime -c $CONNECTIONS -n 4
 	group
-	state $NAME
 }
 
 # Memory that is not pinned, at both ends; rdma_rxe has it on Linux 7, but not for all memory.
@@ -165,22 +164,6 @@ place()
 	both_ways $NAME/place 18690 "" "$QHCA_PEER" python3 "$tool" "$@" 18690
 }
 
-# Connections whose ends are moved from state to state in two
-# machines. rdma_rxe has no SQD in which the rest goes on.
-state()
-{
-	local role name=$1/state log=$LOGS/pair_state rc
-	! rxe_there || { result skip "$name" "not what rdma_rxe does"; return; }
-	for role in a b; do
-		export RDMA_IP=$QHCA_IP RDMA_PEER=$QHCA_PEER RDMA_ROLE=client
-		[ $role != "$QHCA_ROLE" ] || RDMA_ROLE=server
-		rc=0
-		/opt/qhca/selftests/pair_state >"$log" 2>&1 || rc=$?
-		tap "$name ($RDMA_ROLE)" "$log" $rc
-		qhca-host sync "end of $name $role" >/dev/null
-	done
-}
-
 # Both sides must have seen loss: qhca counts retransmissions, rdma_rxe gaps.
 gaps()
 {
@@ -211,7 +194,6 @@ cnp()
 	ib_write_bw -s 65536 -n 100 --tclass=3
 	ib_read_bw -s 65536 -n 50 -o 8 --tclass=3
 	EOF
-	rxe_there || state $NAME/cnp
 	[ -n "$here" ] || return
 	sent=$(($(cat "$dir/np_cnp_sent") - sent))
 	handled=$(($(cat "$dir/rp_cnp_handled") - handled))
@@ -245,7 +227,6 @@ loss()
 	ib_send_lat -s 8 -n 100
 	ib_send_bw -s 4096 -n 100 --use-srq
 	EOF
-	state $NAME/loss
 	# Once, in some 50 runs, rping of rdma_rxe (in machine b) had disconnected as a client
 	# and did not end.
 	local roles='a b'
