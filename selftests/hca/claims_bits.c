@@ -138,7 +138,7 @@ static const struct bit device_bits[] = {
 	{ "INIT_TYPE", IBV_DEVICE_INIT_TYPE, KERNEL_ONLY },
 	{ "PORT_ACTIVE_EVENT", IBV_DEVICE_PORT_ACTIVE_EVENT, "port: updown" },
 	{ "SYS_IMAGE_GUID", IBV_DEVICE_SYS_IMAGE_GUID, "port: guid" },
-	{ "RC_RNR_NAK_GEN", IBV_DEVICE_RC_RNR_NAK_GEN, "rc_retry: rnr" },
+	{ "RC_RNR_NAK_GEN", IBV_DEVICE_RC_RNR_NAK_GEN, "qp_effects: rnr" },
 	{ "SRQ_RESIZE", IBV_DEVICE_SRQ_RESIZE, "caps: promise" },
 	{ "N_NOTIFY_CQ", IBV_DEVICE_N_NOTIFY_CQ, KERNEL_ONLY },
 	{ "MEM_WINDOW", IBV_DEVICE_MEM_WINDOW, "caps: promise" },
