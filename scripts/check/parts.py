@@ -20,7 +20,7 @@ from kinds import (CACHE, VM, Call, Consumers, Engine, Guest, Machines, QTest, S
 
 FAULTS = '--device-arg guest-faults=on'
 RAILS = f'--faults {kinds.TOP}/selftests/guest/rails.faults'
-CORE = 'core kverbs life kselftest device rc_data events cq notify mw srq mcast faults removal ' \
+CORE = 'core kverbs life kselftest device translate events cq notify mw srq mcast faults removal ' \
        'abi abi_resp doorbell forged'
 
 
@@ -118,8 +118,8 @@ def other_kernel(name):
 OTHER_ORDER = Guest(3600, f'--arch s390x {FAULTS}', '''
     kselftest abi abi_core abi_resp abi_srq abi_wq answers caps cm cm_xrc counters cq cq_stamps
     device domain doorbell errno events extended faults flow_counters flush forged given import
-    inval mr_reg mw notify null_mr odp qp_effects raw rc_atomic rc_data rc_errors rwq srq ten_steps
-    uc ud xrc''')
+    inval mr_reg mw notify null_mr odp qp_effects raw rc_atomic rwq srq ten_steps translate ud
+    xrc''')
 
 
 def net_tests():
@@ -165,7 +165,7 @@ def tsan_qemu():
     """
     return worst([
         one_guest(3600, '--tsan-qemu', '--env', 'KSELFTEST_TIMEOUT=1500', '--', 'kselftest',
-                  'stress', 'rc_data'),
+                  'stress', 'translate'),
         Guest(1800, f'--tsan-qemu --env PATIENCE=600 --env LIFE_CYCLES=1 {UNPLUG}',
               'life').run(None)])
 
@@ -323,11 +323,11 @@ PARTS = (
     # threads of this machine's.
     ('kcsan', 'one', FULL, 'debug', Sanitized(
         f'--kcsan {FAULTS} --kernel-arg kcsan.skip_watch=500 --kernel-arg kcsan.udelay_task=200',
-        'kverbs soak kselftest rc_data stress events cq notify srq mw mcast kill recovery '
+        'kverbs soak kselftest translate stress events cq notify srq mw mcast kill '
         'removal undone cm import xrc faults nomem nopages counters')),
     ('rt', 'one', FULL, 'debug', Sanitized(
-        f'--rt-kernel {FAULTS}', 'kverbs eth kselftest rc_data stress events cq notify srq mcast '
-        'kill recovery removal cm nomem nopages')),
+        f'--rt-kernel {FAULTS}', 'kverbs eth kselftest translate stress events cq notify srq mcast '
+        'kill removal cm nomem nopages')),
     ('asan-qemu', 'one', FULL, 'variants', Guest(3600, f'--debug-qemu {FAULTS}', 'kselftest')),
     ('asan-qtest', 'one', FULL, 'variants', QTest(('build/qemu.sh', '--debug'), seeds=10)),
     ('tsan-qemu', 'one', FULL, 'variants', Call(tsan_qemu)),

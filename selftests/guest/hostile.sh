@@ -59,7 +59,7 @@ hostile_traffic()
 	) 2>/dev/null &
 	(
 		while [ $SECONDS -lt $end ]; do
-			for name in rc_data cq srq ud odp events mw uc xrc mcast qp_state; do
+			for name in translate cq srq ud odp events mw xrc mcast qp_state; do
 				[ $SECONDS -lt $end ] || break
 				RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID \
 					quietly 4 "/opt/qhca/selftests/$name"

@@ -264,7 +264,7 @@ life_load()
 {
 	touch $LIFE_ON
 	life_program /opt/qhca/selftests/soak 2>/dev/null &
-	life_program /opt/qhca/selftests/rc_data 2>/dev/null &
+	life_program /opt/qhca/selftests/translate 2>/dev/null &
 	# Those that do not fork: lockdep would see what it sees in removal, and be silent.
 	life_program /opt/qhca/selftests/odp -t absent -t 'taken away' -t 'does not exist' \
 		2>/dev/null &
@@ -335,7 +335,7 @@ life_kept()
 life_works()
 {
 	RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID timeout $((2 * PATIENCE)) \
-		/opt/qhca/selftests/rc_data &&
+		/opt/qhca/selftests/translate &&
 		until_true flood 50 500
 }
 

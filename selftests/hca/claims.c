@@ -149,7 +149,7 @@ static const struct claim port_claims[] = {
 	P_ANY(active_mtu, "port: mtu, mtu: refused"),
 	P_ANY(gid_tbl_len, "claims: gids, claims_limits: gid_table"),
 	P(port_cap_flags, IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS, "claims_bits: port_bit"),
-	P(max_msg_sz, 1u << 31, "claims_limits: message, rc_errors: too_long"),
+	P(max_msg_sz, 1u << 31, "claims_limits: message"),
 	P(bad_pkey_cntr, 0, "(a count, of the frames that guest/frames.py makes)"),
 	P(qkey_viol_cntr, 0, "ud: qkey"),
 	P(pkey_tbl_len, 1, "device: pkey"),

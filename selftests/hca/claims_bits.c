@@ -152,9 +152,9 @@ static const struct bit device_bits[] = {
 	{ "MANAGED_FLOW_STEERING", IBV_DEVICE_MANAGED_FLOW_STEERING, "raw: takes" },
 	{ "RAW_SCATTER_FCS", IBV_DEVICE_RAW_SCATTER_FCS, "mcast: flags", probe_fcs },
 	{ "PCI_WRITE_END_PADDING", IBV_DEVICE_PCI_WRITE_END_PADDING, "rwq: bad", probe_padding },
-	{ "FLUSH_GLOBAL", 1ull << 38, "flush: write_flush" },
+	{ "FLUSH_GLOBAL", 1ull << 38, "translate: request" },
 	{ "FLUSH_PERSISTENT", 1ull << 39, "flush: rights" },
-	{ "ATOMIC_WRITE", 1ull << 40, "flush: atomic_write" },
+	{ "ATOMIC_WRITE", 1ull << 40, "translate: request" },
 };
 
 TEST_ROWS(device_bit, "J-034 J-004 device_cap_flags_ex: used if set, refused if not", device_bits)

@@ -148,6 +148,20 @@ static void duplicate(struct pair *p, struct buf *b)
 	poll_get(p->a.send_cq);
 }
 
+/* A message over UC that has no receive WR. */
+static void refused(struct pair *p, struct buf *b)
+{
+	struct qp_opts o = QP_OPTS;
+	struct pair uc;
+
+	o.type = IBV_QPT_UC;
+	uc = pair_new(p->dev, &o, &CONN);
+	send_id(&uc.a, 1);
+	poll_ok(uc.a.send_cq, 1);
+	send_empty(&uc);
+	poll_ok(uc.b.recv_cq, 2);
+}
+
 static const struct {
 	const char *name;
 	void (*provoke)(struct pair *p, struct buf *b);
@@ -170,6 +184,7 @@ static const struct {
 	/* The NAK has a PSN that was never sent, so the requester does not count it (D-015). */
 	{ "sequence error", wrong_psn, { "rx_out_of_seq", "tx_nak_seq" }, 1 },
 	{ "duplicate", duplicate, { "rx_duplicate" }, 1 },
+	{ "dropped message", refused, { "rx_refused" }, 1 },
 };
 
 TEST_ROWS(cause, "J-017 each cause counts in its own counter", causes)
