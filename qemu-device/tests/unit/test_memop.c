@@ -359,7 +359,7 @@ static void refused_send_inv(void)
 
 static const struct test tests[] = {
     { "F-025 F-027 B-010 B-011 B-071 register, use, invalidate", life },
-    { "F-027 B-011 data through a fast region", data },
+    { "F-027 B-011 I-010 data through a fast region", data },
     { "F-026 I-035 REG_MR with bad parameters", refused_regs },
     { "F-026 F-028 F-029 I-035 the wrong object", wrong_objects },
     { "F-025 F-030 J-036 limits of fast regions", limits },

@@ -144,14 +144,36 @@ static void on_fast_region(void)
     CHECK(usable(&qp, key, 0x6000, 4096, WR));
 }
 
+/* F-040: a SEND behind the bind carries the key, which the peer can use. */
+static void key_passed_on(void)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
+        struct rc_wr wr;
+        uint32_t key;
+
+        start();
+        rc_recv(&peer, 5, 0x1000, 4);
+        wr = wr_bind(&qp, mw_create(g, node.pdn, types[i]) ^ 1, 4096, 4096, WR);
+        memcpy(guest_ptr(g, at(0), 4), &wr.key, 4);
+        wr.flags = 0;
+        rc_put(&qp, &wr);
+        wr = rc_wr(&qp, QHCA_WR_SEND, 0, 4);
+        rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
+        rc_expect(&peer.rcq, 5, QHCA_WC_SUCCESS);
+        memcpy(&key, guest_ptr(g, at(0x1000), 4), 4);
+        CHECK_EQ(use(&peer, QHCA_WR_RDMA_WRITE, key, at(4096), 4096), 0);
+    }
+}
+
 static const struct test tests[] = {
     { "F-045 F-047 F-048 I-011 over the wire", over_the_wire },
     { "F-045 F-047 F-006 QPs and PDs", domains },
     { "zero-based windows", zero_based },
-    { "I-017 words of zero-based windows", zero_based_words },
+    { "B-033 I-017 words of zero-based windows", zero_based_words },
     { "F-041 windows that overlap", overlap },
     { "F-049 F-052 SEND_WITH_INV", remote_invalidation },
     { "F-029 a window on a fast region", on_fast_region },
+    { "F-040 a key that is passed on", key_passed_on },
 };
 
 TEST_MAIN(tests)

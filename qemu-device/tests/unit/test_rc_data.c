@@ -226,6 +226,7 @@ static uint64_t atomic(uint8_t opcode, uint64_t swap_add, uint64_t compare)
     rc_aim(&wr, end, HALF);
     wr.swap_add = swap_add;
     wr.compare = compare;
+    cut(&wr, 3);                                                /* B-032 */
     c = finish(&wr);
     CHECK_EQ(c.opcode, opcode == QHCA_WR_ATOMIC_CMP_AND_SWP ?
                        QHCA_CQE_COMP_SWAP : QHCA_CQE_FETCH_ADD);
@@ -254,6 +255,42 @@ static void test_atomics(void)
 {
     atomics(true);
     atomics(false);
+}
+
+/* F-020: QPs of several MTUs add to one word; each finds another value. */
+static void test_adders(void)
+{
+    enum { QPS = 3, ADDS = 8 };
+    struct rc_qp from[QPS], to[QPS];
+    uint64_t found = 0, *word;
+
+    start_wire();
+    for (unsigned i = 0; i < QPS; i++) {
+        struct rc_opts o = RC_OPTS;
+
+        o.mtu = (uint8_t)(1 + 2 * i);
+        from[i] = rc_create(&node, &o);
+        to[i] = rc_create(end, &o);
+        rc_connect(&from[i], &to[i]);
+    }
+    for (unsigned n = 0; n < QPS * ADDS; n++) {
+        struct rc_wr wr = rc_wr(&from[n % QPS], QHCA_WR_ATOMIC_FETCH_AND_ADD,
+                                8 * n, 8);
+
+        rc_aim(&wr, end, HALF);
+        wr.swap_add = 1;
+        rc_post(&from[n % QPS], &wr);
+    }
+    settle();
+    for (unsigned n = 0; n < QPS * ADDS; n++) {
+        word = guest_ptr(g, node.mr.addr + 8 * n, 8);
+        rc_expect(&from[n % QPS].scq, 0x1000 + n / QPS, QHCA_WC_SUCCESS);
+        REQUIRE(le64toh(*word) < QPS * ADDS);
+        found |= 1ull << le64toh(*word);
+    }
+    word = guest_ptr(end->g, end->mr.addr + HALF, 8);
+    CHECK_EQ(le64toh(*word), QPS * ADDS);
+    CHECK_EQ(found, (1ull << QPS * ADDS) - 1);
 }
 
 /* D-085: one QP talks to itself. */
@@ -385,13 +422,14 @@ static const struct test tests[] = {
       test_wire },
     { "E-001 E-002 IPv6 and VLANs", test_wire_v6 },
     { "B-053 inline data of every length", test_inline },
-    { "B-007 B-008 B-072 C-009 F-021 atomics", test_atomics },
+    { "B-007 B-008 B-032 B-072 C-009 F-021 atomics", test_atomics },
     { "D-085 a QP to itself", test_self },
     { "B-037 B-040 B-042 B-064 B-065 C-012 three times round the rings",
       test_stream },
     { "B-040 all WRs signaled", test_signal_all },
     { "B-026 D-003 a message of 19532 packets each way", test_large },
     { "B-029 no data at an arbitrary address", test_zero_rkey },
+    { "F-020 several QPs add to one word", test_adders },
 };
 
 TEST_MAIN(tests)

@@ -312,7 +312,8 @@ static void test_dereg_mid_read(void)
 }
 
 static const struct test tests[] = {
-    { "A-106 H-004 I-004 I-007 I-013 I-017 D-063 D-065 keys, ranges, rights",
+    { "A-106 B-033 F-005 H-004 I-004 I-007 I-013 I-017 D-063 D-065 "
+      "keys, ranges, rights",
       test_remote_errors },
     { "D-060 B-026 order of the checks", test_order },
     { "I-029 D-065 WRITE against its RETH", test_write_lengths },

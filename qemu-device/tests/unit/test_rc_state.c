@@ -1,11 +1,58 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: RC queue pairs that stop: ERR, SQD, RESET, destruction.
+ * qhca engine tests: RC queue pairs on their way to RTS, and how they stop:
+ * ERR, SQD, RESET, destruction.
  */
 #include "harness/scripted.h"
 
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
+#define RPSN    0x222222u       /* rq_psn */
 #define T(code) (4096ull << (code))
+
+/* ---- up to RTS ---- */
+
+static int step_to(uint8_t state, uint32_t mask)
+{
+    struct qhca_qp_attr a = rc_attr(&qp);
+
+    a.state = state;
+    return rc_modify(&qp, &a, QHCA_QP_STATE | mask);
+}
+
+/*
+ * Receive WRs of INIT are used from RTR on, where a QP may stay and answer. A
+ * step from a state to itself disturbs nothing.
+ */
+static void test_way_up(void)
+{
+    struct roce_packet p;
+
+    start_in(&RC_OPTS, QHCA_QPS_INIT);
+    rc_recv(&qp, 0, 0, 8);
+    rc_recv(&qp, 1, 8, 8);
+    CHECK_EQ(step_to(QHCA_QPS_INIT, RC_INIT_MASK), QHCA_OK);    /* */
+    CHECK_EQ(step_to(QHCA_QPS_RTR, RC_RTR_MASK), QHCA_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        peer_send(&qp, RC_SEND_ONLY, RPSN + i, "12345678", 8);
+        rc_expect(&qp.rcq, i, QHCA_WC_SUCCESS);                 /* */
+        expect_ack(RPSN + i, i + 1);
+    }
+    eq_expect(&node.async, QHCA_EVENT_COMM_EST, qp.qpn);
+    p = peer_request(&qp, RC_READ_REQUEST, RPSN + 2, 0, 8);
+    peer_inject(&qp, &p, NULL, 0);
+    peer_expect(&qp, RC_READ_RESP_ONLY, RPSN + 2);              /* */
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTR);
+    CHECK_EQ(step_to(QHCA_QPS_RTS, RC_RTS_MASK), QHCA_OK);
+    post(QHCA_WR_SEND, 8);
+    peer_expect(&qp, RC_SEND_ONLY, PSN);
+    CHECK_EQ(step_to(QHCA_QPS_RTS, QHCA_QP_ACCESS_FLAGS |       /* */
+                     QHCA_QP_MIN_RNR_TIMER), QHCA_OK);
+    peer_ack(&qp, PSN);
+    done(0, QHCA_WC_SUCCESS);
+    post(QHCA_WR_SEND, 8);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
+    no_event();
+}
 
 /* ---- ERR ---- */
 
@@ -223,9 +270,9 @@ static void test_sqd_bad(void)
     start_alone(&o);            /* */
     CHECK_EQ(to_sqd(false), QHCA_OK);
     rc_recv(&qp, 8, 0, 8);
-    peer_send(&qp, RC_SEND_ONLY, 0x222222, "12345678", 8);
+    peer_send(&qp, RC_SEND_ONLY, RPSN, "12345678", 8);
     rc_expect(&qp.rcq, 8, 0);
-    peer_expect(&qp, RC_ACKNOWLEDGE, 0x222222);
+    peer_expect(&qp, RC_ACKNOWLEDGE, RPSN);
     post(QHCA_WR_SEND, 8);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
     done(0, QHCA_WC_WR_FLUSH_ERR);
@@ -315,6 +362,7 @@ static const struct test tests[] = {
     { "A-084 A-089 A-090 A-114 SQD and failure", test_sqd_bad },
     { "A-103 A-104 A-105 A-120 100 times through RESET", test_reset_loop },
     { "A-020 a QP is destroyed with frames in flight", test_destroy_midway },
+    { "A-080 A-081 A-110 A-111 from INIT to RTS", test_way_up },
 };
 
 TEST_MAIN(tests)
