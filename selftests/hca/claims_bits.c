@@ -131,7 +131,7 @@ static const struct bit device_bits[] = {
 	{ "BAD_QKEY_CNTR", IBV_DEVICE_BAD_QKEY_CNTR, "ud: qkey" },
 	{ "RAW_MULTI", IBV_DEVICE_RAW_MULTI, "mcast: checks", probe_raw_mcast },
 	{ "AUTO_PATH_MIG", IBV_DEVICE_AUTO_PATH_MIG, "caps: promise" },
-	{ "CHANGE_PHY_PORT", IBV_DEVICE_CHANGE_PHY_PORT, "qp_state: forbidden" },
+	{ "CHANGE_PHY_PORT", IBV_DEVICE_CHANGE_PHY_PORT, "qp_attr: value" },
 	{ "UD_AV_PORT_ENFORCE", IBV_DEVICE_UD_AV_PORT_ENFORCE, "ud: bad_ah" },
 	{ "CURR_QP_STATE_MOD", IBV_DEVICE_CURR_QP_STATE_MOD, "caps: promise" },
 	{ "SHUTDOWN_PORT", IBV_DEVICE_SHUTDOWN_PORT, KERNEL_ONLY },
