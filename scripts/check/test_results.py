@@ -71,7 +71,7 @@ class Results(unittest.TestCase):
         self.assertEqual(self.part(plan + mw + ud + '2 passed, 0 failed, 0 skipped\n')[0], [])
         self.assertEqual(self.part(plan + mw + '1 passed, 0 failed, 0 skipped\n')[0],
                          ['kselftest/ud was announced and has no result'])
-        other = 'kselftest/mw_key: ok 1 x\n' + ud
+        other = 'kselftest/mw_race: ok 1 x\n' + ud
         self.assertEqual(self.part(plan + other + '2 passed, 0 failed, 0 skipped\n')[0],
                          ['kselftest/mw was announced and has no result'])
 
@@ -116,7 +116,7 @@ class Programs(unittest.TestCase):
         """The program a title begins with, not one its words mention."""
         kselftest = kinds.Guest(9, '', 'eth kselftest')
         for title, name in (('kselftest/ud K-001 both events come', 'ud'), ('eth/mcast x', 'eth'),
-                            ('a| kselftest/mw_key: mw of a QP', 'mw_key'),
+                            ('a| kselftest/mw_race: mw of a QP', 'mw_race'),
                             (' dmesg/clean behind eth', None)):
             self.assertEqual(kselftest.owner(title), name)
         self.assertEqual(kinds.Consumers(1, 'ucx', 'ucx-gtest').owner('consumers/ucx-gtest/x'),

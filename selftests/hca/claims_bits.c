@@ -144,7 +144,7 @@ static const struct bit device_bits[] = {
 	{ "MEM_WINDOW", IBV_DEVICE_MEM_WINDOW, "caps: promise" },
 	{ "UD_IP_CSUM", IBV_DEVICE_UD_IP_CSUM, "post: flags" },
 	{ "XRC", IBV_DEVICE_XRC, "caps: promise" },
-	{ "MEM_MGT_EXTENSIONS", IBV_DEVICE_MEM_MGT_EXTENSIONS, "inval: local, inval: send_inv" },
+	{ "MEM_MGT_EXTENSIONS", IBV_DEVICE_MEM_MGT_EXTENSIONS, "mw: bind, mw: send_inv" },
 	{ "MEM_WINDOW_TYPE_2A", IBV_DEVICE_MEM_WINDOW_TYPE_2A, "mw: caps" },
 	{ "MEM_WINDOW_TYPE_2B", IBV_DEVICE_MEM_WINDOW_TYPE_2B, "mw: caps, caps: promise" },
 	{ "RC_IP_CSUM", IBV_DEVICE_RC_IP_CSUM, "post: flags" },

@@ -32,8 +32,9 @@ struct ibv_mw_bind_info mw_part(const struct buf *b, size_t off, size_t len,
 	};
 }
 
-enum ibv_wc_status mw_bind_key(struct end *e, struct ibv_mw *mw, uint32_t rkey,
-			       struct ibv_mw_bind_info info)
+/* Type 2 only: binds with a key that the caller chooses. */
+static enum ibv_wc_status bind_key(struct end *e, struct ibv_mw *mw, uint32_t rkey,
+				   struct ibv_mw_bind_info info)
 {
 	struct ibv_send_wr wr = wr_send(1, NULL, 0);
 
@@ -56,7 +57,7 @@ enum ibv_wc_status mw_bind(struct end *e, struct ibv_mw *mw,
 	};
 
 	if (mw->type == IBV_MW_TYPE_2)
-		return mw_bind_key(e, mw, ibv_inc_rkey(mw->rkey), info);
+		return bind_key(e, mw, ibv_inc_rkey(mw->rkey), info);
 	REQUIRE_OK(ibv_bind_mw(e->qp, mw, &bind));
 	return poll_get(e->send_cq).status;
 }

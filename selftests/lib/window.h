@@ -17,9 +17,6 @@ struct ibv_mw_bind_info mw_part(const struct buf *b, size_t off, size_t len,
 /* Binds on @e and returns the status. mw->rkey is the new key, if there is one. */
 enum ibv_wc_status mw_bind(struct end *e, struct ibv_mw *mw,
 			   struct ibv_mw_bind_info info);
-/* Type 2 only: binds with a key that the caller chooses. */
-enum ibv_wc_status mw_bind_key(struct end *e, struct ibv_mw *mw, uint32_t rkey,
-			       struct ibv_mw_bind_info info);
 enum ibv_wc_status local_inv(struct end *e, uint32_t rkey);
 
 /* Executes RDMA of @len bytes at the start of @b on @e; returns the status. */

@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory windows: binding, use, invalidation, and objects that they keep from being destroyed. The
- * window is bound on end b of a pair, and end a uses it.
+ * Memory windows, as verbs have them: who chooses the key, which window and which rights a bind
+ * names, invalidation, and objects in use. The window is bound on end b of a pair, and end a uses
+ * it. test_mw.c and test_mw_use.c of the engine have what a window then allows.
  */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "lib/window.h"
+#include "lib/wr_ex.h"
 
 #define PAGE	4096
+#define OPS	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_INV |	\
+		 IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
 
-static const struct mw_type {
-	const char *name;
-	enum ibv_mw_type type;
-} mw_types[] = {
-	{ "type 1", IBV_MW_TYPE_1 },
-	{ "type 2", IBV_MW_TYPE_2 },
-};
-
+/* struct rig - a window, and another free one of the same PD */
 struct rig {
 	struct pair p;
 	struct buf src, dst;	/* dst: bindable, without remote rights */
-	struct ibv_mw *mw;
+	struct ibv_mw *mw, *other;
 };
 
 static struct rig rig_new(enum ibv_mw_type type)
@@ -31,21 +26,20 @@ static struct rig rig_new(enum ibv_mw_type type)
 	struct conn c = CONN;
 	struct rig r = {};
 
-	c.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-		   IBV_ACCESS_REMOTE_ATOMIC;
-	r.p = pair_new(d, &QP_OPTS, &c);
+	c.access |= IBV_ACCESS_REMOTE_ATOMIC;
+	r.p = pair_ex(d, OPS, &c);
 	r.src = buf_new(d->pd, 2 * PAGE, LOCAL);
 	r.dst = buf_new(d->pd, 2 * PAGE, BINDABLE);
 	r.mw = mw_new(d, type);
+	r.other = mw_new(d, type);
 	fill(r.src.addr, r.src.len, 1);
 	fill(r.dst.addr, r.dst.len, 2);
 	return r;
 }
 
-static enum ibv_wc_status write_mw(struct rig *r, size_t off, uint32_t len)
+static enum ibv_wc_status write_key(struct rig *r, uint32_t len, uint32_t key)
 {
-	return rdma(&r->p.a, IBV_WR_RDMA_WRITE, &r->src, len, r->dst.addr + off,
-		    r->mw->rkey);
+	return rdma(&r->p.a, IBV_WR_RDMA_WRITE, &r->src, len, r->dst.addr, key);
 }
 
 TEST(caps, "F-035 J-004 of type 2 only 2B is offered, and windows can be allocated")
@@ -53,18 +47,12 @@ TEST(caps, "F-035 J-004 of type 2 only 2B is offered, and windows can be allocat
 	struct dev *d = dev_open_qhca();
 	const unsigned int type_2 = IBV_DEVICE_MEM_WINDOW_TYPE_2A |
 				    IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+	const int bad[] = { 0, 3, 255 };
+	size_t i;
 
 	CHECK(d->attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
 	CHECK_EQ(d->attr.device_cap_flags & type_2, IBV_DEVICE_MEM_WINDOW_TYPE_2B);
 	CHECK(d->attr.max_mw >= 4096);
-}
-
-TEST(alloc_bad, "F-035 window types that do not exist")
-{
-	struct dev *d = dev_open_mw(IBV_MW_TYPE_1);
-	const int bad[] = { 0, 3, 255 };
-	size_t i;
-
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		errno = 0;
 		CHECK(!ibv_alloc_mw(d->pd, bad[i]));
@@ -72,358 +60,259 @@ TEST(alloc_bad, "F-035 window types that do not exist")
 	}
 }
 
-TEST_ROWS(alloc, "F-035 F-052 a window is unusable until bound; freed bound or not", mw_types)
+/* ---- type 2: the work request names the window, and has a key ---- */
+
+/* Each binds @mw with @rkey on end b of the pair. */
+
+static void bind_post(struct rig *r, struct ibv_mw *mw, uint32_t rkey)
 {
-	struct rig r = rig_new(row->type);
-	struct ibv_mw *other = mw_new(r.p.dev, row->type);
+	struct ibv_send_wr wr = wr_send(1, NULL, 0);
 
-	uint32_t key;
-
-	CHECK_ERR(ibv_dealloc_mw(other), 0);
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, PAGE, MW_RW)), 0);
-	CHECK_EQ(write_mw(&r, 0, 1), IBV_WC_SUCCESS);
-	key = r.mw->rkey;
-	CHECK_ERR(ibv_dealloc_mw(r.mw), 0);
-	CHECK_EQ(rdma(&r.p.a, IBV_WR_RDMA_WRITE, &r.src, 1, r.dst.addr, key),
-		 IBV_WC_REM_ACCESS_ERR);
-	CHECK_ERR(ibv_dereg_mr(r.dst.mr), 0);
+	wr.opcode = IBV_WR_BIND_MW;
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = rkey;
+	wr.bind_mw.bind_info = mw_part(&r->dst, 0, PAGE, MW_RW);
+	REQUIRE_OK(post_send(&r->p.b, &wr));
 }
 
-TEST_ROWS(unbound, "F-035 the key of a window that is not bound", mw_types)
+static void bind_wr(struct rig *r, struct ibv_mw *mw, uint32_t rkey)
 {
-	struct rig r = rig_new(row->type);
+	struct ibv_mw_bind_info info = mw_part(&r->dst, 0, PAGE, MW_RW);
+	struct ibv_qp_ex *q = wr_start(&r->p.b, 1);
 
-	CHECK_EQ(write_mw(&r, 0, 1), IBV_WC_REM_ACCESS_ERR);
-	check_fill(r.dst.addr, r.dst.len, 2, "window");
+	ibv_wr_bind_mw(q, mw, rkey, &info);
+	REQUIRE_OK(ibv_wr_complete(q));
 }
 
-TEST_ROWS(use, "F-048 F-036 F-037 B-009 data through a window", mw_types)
+static uint32_t right(const struct rig *r)
 {
-	struct rig r = rig_new(row->type);
-	struct buf back = buf_new(r.p.dev->pd, PAGE, LOCAL);
-	struct ibv_wc wc;
-	struct ibv_mw_bind bind = { 7, IBV_SEND_SIGNALED,
-				    mw_part(&r.dst, 10, PAGE, MW_RW) };
+	return r->mw->rkey;
+}
 
-	if (row->type == IBV_MW_TYPE_1) {
-		REQUIRE_OK(ibv_bind_mw(r.p.b.qp, r.mw, &bind));
-		wc = poll_ok(r.p.b.send_cq, 7);
-		CHECK_EQ(wc.opcode, IBV_WC_BIND_MW);
-	} else {
-		CHECK_EQ(mw_bind(&r.p.b, r.mw, bind.bind_info), IBV_WC_SUCCESS);
-	}
-	CHECK_EQ(write_mw(&r, 10, PAGE), IBV_WC_SUCCESS);
-	check_fill(r.dst.addr + 10, PAGE, 1, "written");
-	CHECK_EQ(rdma(&r.p.a, IBV_WR_RDMA_READ, &back, PAGE, r.dst.addr + 10,
-		      r.mw->rkey), IBV_WC_SUCCESS);
-	check_fill(back.addr, PAGE, 1, "read");
-	/* The region's own key gives the peer no rights. */
-	CHECK_EQ(rdma(&r.p.a, IBV_WR_RDMA_WRITE, &r.src, 1, r.dst.addr,
-		      r.dst.mr->rkey), IBV_WC_REM_ACCESS_ERR);
+static uint32_t of_other(const struct rig *r)
+{
+	return r->other->rkey;
+}
+
+static uint32_t no_object(const struct rig *r)
+{
+	return 0xffffff00;
+}
+
+static uint32_t of_region(const struct rig *r)
+{
+	return r->dst.mr->rkey;
+}
+
+static const struct {
+	const char *name;
+	void (*bind)(struct rig *r, struct ibv_mw *mw, uint32_t rkey);
+	uint32_t (*key)(const struct rig *r);
+} binds[] = {
+	{ "ibv_post_send, the window's index", bind_post, right },
+	{ "ibv_post_send, the index of another window", bind_post, of_other },
+	{ "ibv_post_send, no object's index", bind_post, no_object },
+	{ "ibv_wr_bind_mw, the window's index", bind_wr, right },
+	{ "ibv_wr_bind_mw, another window's index", bind_wr, of_other },
+	{ "ibv_wr_bind_mw, a region's index", bind_wr, of_region },
+};
+
+TEST_ROWS(bind, "F-037 B-009 B-010 a bind takes the window from mw, the low byte from rkey",
+	  binds)
+{
+	struct rig r = rig_new(IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = wr_send(9, NULL, 0);
+	uint32_t before = r.mw->rkey;
+	uint8_t low = before + 7;
+	uint32_t key = (before & ~0xff) | low;
+
+	row->bind(&r, r.mw, (row->key(&r) & ~0xff) | low);
+	CHECK_EQ(poll_ok(r.p.b.send_cq, 1).opcode, IBV_WC_BIND_MW);
+	/* As with providers of other adapters, the user keeps track of the key. */
+	CHECK_EQ(r.mw->rkey, before);
+	CHECK_EQ(write_key(&r, PAGE, key), IBV_WC_SUCCESS);
+	check_fill(r.dst.addr, PAGE, 1, "written");
+	/* The other window is still free: it can be bound. */
+	row->bind(&r, r.other, r.other->rkey + 1);
+	poll_ok(r.p.b.send_cq, 1);
+	wr.opcode = IBV_WR_LOCAL_INV;
+	wr.invalidate_rkey = key;
+	REQUIRE_OK(post_send(&r.p.b, &wr));
+	CHECK_EQ(poll_ok(r.p.b.send_cq, 9).opcode, IBV_WC_LOCAL_INV);
+	CHECK_EQ(write_key(&r, 1, key), IBV_WC_REM_ACCESS_ERR);
 }
 
 static const struct {
 	const char *name;
 	int access;
-	enum ibv_wr_opcode opcode;
-	long off;
-	uint32_t len;
-} refused[] = {
-	{ "a byte before the start", MW_RW, IBV_WR_RDMA_WRITE, -1, 2 },
-	{ "a byte behind the end", MW_RW, IBV_WR_RDMA_WRITE, 1, PAGE },
-	{ "all of the address space", MW_RW, IBV_WR_RDMA_WRITE, 0, 0 },
-	{ "write, right to read", IBV_ACCESS_REMOTE_READ, IBV_WR_RDMA_WRITE, 0, 1 },
-	{ "read, right to write", IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_READ, 0, 1 },
-	{ "atomic, right to write", MW_RW, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8 },
-	{ "no right", 0, IBV_WR_RDMA_READ, 0, 1 },
+	enum ibv_wr_opcode can, cannot;
+} rights[] = {
+	{ "to write", IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ },
+	{ "to read", IBV_ACCESS_REMOTE_READ, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE },
+	{ "to atomics", IBV_ACCESS_REMOTE_ATOMIC, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ },
+	{ "to read, zero-based", IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED,
+	  IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE },
+	/* Local write means nothing for a window, but is often set. */
+	{ "to write, also locally", IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE,
+	  IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ },
 };
 
-TEST_ROWS(exact, "F-048 I-007 range and rights of a window", refused)
+/* Executes an operation of 8 bytes at the start of the window. */
+static enum ibv_wc_status use(struct rig *r, enum ibv_wr_opcode opcode, uint64_t addr)
 {
-	struct rig r = rig_new(IBV_MW_TYPE_1);
-	uint32_t len = row->len;
+	struct ibv_sge sge = buf_sge(&r->src, 0, 8);
+	struct ibv_send_wr wr = wr_rdma(1, opcode, &sge, 1, addr, r->mw->rkey);
 
-	if (row->name[0] == 'a' && !len)
-		len = 2 * PAGE;
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 64, PAGE, row->access)),
-		 IBV_WC_SUCCESS);
-	CHECK_EQ(rdma(&r.p.a, row->opcode, &r.src, len, r.dst.addr + 64 + row->off,
-		      r.mw->rkey), IBV_WC_REM_ACCESS_ERR);
-	check_fill(r.dst.addr, r.dst.len, 2, "region");
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = addr;
+		wr.wr.atomic.rkey = r->mw->rkey;
+	}
+	REQUIRE_OK(post_send(&r->p.a, &wr));
+	return poll_get(r->p.a.send_cq).status;
 }
 
-TEST(rebind, "F-036 type 1: bound again while bound, and unbound by length 0")
-{
-	struct rig r = rig_new(IBV_MW_TYPE_1);
-	uint32_t old;
-
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, 100, MW_RW)), 0);
-	old = r.mw->rkey;
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 100, 100, MW_RW)), 0);
-	CHECK(r.mw->rkey != old);
-	CHECK_EQ(write_mw(&r, 100, 100), IBV_WC_SUCCESS);
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, 0, 0)), 0);
-	CHECK_EQ(write_mw(&r, 100, 1), IBV_WC_REM_ACCESS_ERR);
-	CHECK_ERR(ibv_dereg_mr(r.dst.mr), 0);
-}
-
-TEST(old_key, "F-036 type 1: a bind makes the old key invalid")
-{
-	struct rig r = rig_new(IBV_MW_TYPE_1);
-	uint32_t old;
-
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, 100, MW_RW)), 0);
-	old = r.mw->rkey;
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, 100, MW_RW)), 0);
-	CHECK_EQ(rdma(&r.p.a, IBV_WR_RDMA_WRITE, &r.src, 1, r.dst.addr, old),
-		 IBV_WC_REM_ACCESS_ERR);
-}
-
-TEST(wrong_verb, "F-036 F-037 each type has its own verb for binding")
-{
-	struct rig one = rig_new(IBV_MW_TYPE_1);
-	struct ibv_send_wr wr = wr_send(1, NULL, 0), *bad = NULL;
-	struct ibv_mw_bind bind = { .bind_info = mw_part(&one.dst, 0, 10, MW_RW) };
-
-	wr.opcode = IBV_WR_BIND_MW;
-	wr.bind_mw.mw = one.mw;
-	wr.bind_mw.rkey = ibv_inc_rkey(one.mw->rkey);
-	wr.bind_mw.bind_info = bind.bind_info;
-	CHECK_ERR(ibv_post_send(one.p.b.qp, &wr, &bad), EINVAL);
-	CHECK(bad == &wr);
-	bind.bind_info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
-	CHECK_ERR(ibv_bind_mw(one.p.b.qp, one.mw, &bind), EINVAL);
-}
-
-TEST(zero_based, "F-037 type 2, ZERO_BASED: addresses count from the window's start")
+TEST_ROWS(access, "F-048 F-037 a window has the start and the right of its bind", rights)
 {
 	struct rig r = rig_new(IBV_MW_TYPE_2);
+	uint64_t addr = row->access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)r.dst.addr + 64;
 
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 100, 200, MW_RW |
-					       IBV_ACCESS_ZERO_BASED)), 0);
-	CHECK_EQ(rdma(&r.p.a, IBV_WR_RDMA_WRITE, &r.src, 200, NULL, r.mw->rkey),
-		 IBV_WC_SUCCESS);
-	check_fill(r.dst.addr + 100, 200, 1, "written");
-	CHECK_EQ(write_mw(&r, 100, 1), IBV_WC_REM_ACCESS_ERR);
+	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 64, 8, row->access)), IBV_WC_SUCCESS);
+	CHECK_EQ(use(&r, row->can, addr), IBV_WC_SUCCESS);
+	CHECK_EQ(use(&r, row->cannot, addr), IBV_WC_REM_ACCESS_ERR);
 }
 
-enum mistake { NO_BIND, READ_ONLY, ZERO_MR, OTHER_PD, BEYOND, BEFORE, BOUND, EMPTY };
+/* ---- type 1: the verb chooses the key ---- */
 
-static const struct {
-	const char *name;
-	enum mistake mistake;
-	enum ibv_mw_type type;
-} mistakes[] = {
-	{ "F-039 region without the right, type 1", NO_BIND, IBV_MW_TYPE_1 },
-	{ "F-039 region without the right, type 2", NO_BIND, IBV_MW_TYPE_2 },
-	{ "F-039 write right on a region to read, type 1", READ_ONLY, IBV_MW_TYPE_1 },
-	{ "F-039 write right on a region to read, type 2", READ_ONLY, IBV_MW_TYPE_2 },
-	{ "F-039 zero-based region", ZERO_MR, IBV_MW_TYPE_2 },
-	{ "F-039 region of another PD", OTHER_PD, IBV_MW_TYPE_2 },
-	{ "F-039 beyond the region, type 1", BEYOND, IBV_MW_TYPE_1 },
-	{ "F-039 beyond the region, type 2", BEYOND, IBV_MW_TYPE_2 },
-	{ "F-039 before the region", BEFORE, IBV_MW_TYPE_1 },
-	{ "F-037 bound already, type 2", BOUND, IBV_MW_TYPE_2 },
-	{ "F-037 length 0, type 2", EMPTY, IBV_MW_TYPE_2 },
-};
-
-TEST_ROWS(bind_bad, "I-034 a bind that is not allowed", mistakes)
+TEST(bind_mw, "F-036 F-040 ibv_bind_mw() has the next key, before the bind is done")
 {
-	struct rig r = rig_new(row->type);
-	struct ibv_pd *pd = row->mistake == OTHER_PD ?
-			    ibv_alloc_pd(r.p.dev->ctx) : r.p.dev->pd;
-	int access = row->mistake == NO_BIND ? LOCAL :
-		     row->mistake == READ_ONLY ? IBV_ACCESS_MW_BIND :
-		     row->mistake == ZERO_MR ? BINDABLE | IBV_ACCESS_ZERO_BASED :
-		     BINDABLE;
-	struct buf dst = buf_new(pd, PAGE, access);
-	struct ibv_mw_bind_info info = mw_part(&dst, 0, PAGE, MW_RW);
-
-	if (row->mistake == ZERO_MR)
-		info.addr = 0;
-	else if (row->mistake == BEYOND)
-		info.length++;
-	else if (row->mistake == BEFORE)
-		info.addr--;
-	else if (row->mistake == EMPTY)
-		info.length = 0;
-	else if (row->mistake == BOUND)
-		CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, 10, MW_RW)), 0);
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, info), IBV_WC_MW_BIND_ERR);
-	CHECK(wait_state(r.p.b.qp, IBV_QPS_ERR));
-}
-
-TEST_ROWS(behind, "F-040 a SEND after the bind passes the key to the peer", mw_types)
-{
-	struct rig r = rig_new(row->type);
-	struct buf mail = buf_new(r.p.dev->pd, 64, LOCAL);
-	struct ibv_sge in = buf_sge(&r.src, 0, 64), out = buf_sge(&mail, 0, 4);
+	struct rig r = rig_new(IBV_MW_TYPE_1);
+	struct buf mail = buf_new(r.p.dev->pd, 4, LOCAL);
+	struct ibv_sge in = buf_sge(&r.src, 0, 4), out = buf_sge(&mail, 0, 4);
 	struct ibv_send_wr wr = wr_send(2, &out, 1);
 	struct ibv_mw_bind bind = { 1, 0, mw_part(&r.dst, 0, PAGE, MW_RW) };
-	struct ibv_send_wr bwr = wr_send(1, NULL, 0);
+	uint32_t old = r.mw->rkey;
 
 	REQUIRE_OK(post_recv(&r.p.a, 3, &in, 1));
-	if (row->type == IBV_MW_TYPE_1) {
-		REQUIRE_OK(ibv_bind_mw(r.p.b.qp, r.mw, &bind));
-	} else {
-		bwr.opcode = IBV_WR_BIND_MW;
-		bwr.send_flags = 0;
-		bwr.bind_mw.mw = r.mw;
-		bwr.bind_mw.rkey = ibv_inc_rkey(r.mw->rkey);
-		bwr.bind_mw.bind_info = bind.bind_info;
-		REQUIRE_OK(post_send(&r.p.b, &bwr));
-		r.mw->rkey = bwr.bind_mw.rkey;
-	}
+	REQUIRE_OK(ibv_bind_mw(r.p.b.qp, r.mw, &bind));
+	CHECK(r.mw->rkey != old);
 	memcpy(mail.addr, &r.mw->rkey, 4);
 	REQUIRE_OK(post_send(&r.p.b, &wr));
 	poll_ok(r.p.a.recv_cq, 3);
-	CHECK_EQ(rdma(&r.p.a, IBV_WR_RDMA_WRITE, &r.src, PAGE, r.dst.addr,
-		      *(uint32_t *)r.src.addr), IBV_WC_SUCCESS);
+	CHECK_EQ(write_key(&r, PAGE, *(uint32_t *)r.src.addr), IBV_WC_SUCCESS);
 	poll_ok(r.p.b.send_cq, 2);
-}
-
-TEST(overlap, "F-041 several windows on one region, each with its rights")
-{
-	struct rig r = rig_new(IBV_MW_TYPE_1);
-	struct ibv_mw *ro = mw_new(r.p.dev, IBV_MW_TYPE_1);
-
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, PAGE, MW_RW)), 0);
-	CHECK_EQ(mw_bind(&r.p.b, ro, mw_part(&r.dst, 10, PAGE,
-					     IBV_ACCESS_REMOTE_READ)), 0);
-	CHECK_EQ(write_mw(&r, 10, 100), IBV_WC_SUCCESS);
-	CHECK_EQ(rdma(&r.p.a, IBV_WR_RDMA_READ, &r.src, 100, r.dst.addr + 10,
-		      ro->rkey), IBV_WC_SUCCESS);
-	CHECK_EQ(rdma(&r.p.a, IBV_WR_RDMA_WRITE, &r.src, 100, r.dst.addr + 10,
-		      ro->rkey), IBV_WC_REM_ACCESS_ERR);
-}
-
-TEST_ROWS(other_qp, "F-045 F-047 I-011 a window used through another QP", mw_types)
-{
-	struct rig r = rig_new(row->type);
-	struct conn c = CONN;
-	struct pair other = pair_new(r.p.dev, &QP_OPTS, &c);
-
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, PAGE, MW_RW)), 0);
-	CHECK_EQ(rdma(&other.a, IBV_WR_RDMA_WRITE, &r.src, 100, r.dst.addr,
-		      r.mw->rkey),
-		 row->type == IBV_MW_TYPE_1 ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
-	CHECK_EQ(write_mw(&r, 0, 100), IBV_WC_SUCCESS);
-}
-
-TEST_ROWS(uc, "B-009 B-010 I-043 I-034 windows on UC", mw_types)
-{
-	struct dev *d = dev_open_mw(row->type);
-	struct qp_opts o = QP_OPTS;
-	struct rig r = {};
-
-	o.type = IBV_QPT_UC;
-	r.p = pair_new(d, &o, &CONN);
-	r.src = buf_new(d->pd, PAGE, LOCAL);
-	r.dst = buf_new(d->pd, 2 * PAGE, BINDABLE);
-	r.mw = mw_new(d, row->type);
-	fill(r.src.addr, PAGE, 1);
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, PAGE, MW_RW)), 0);
-	CHECK_EQ(write_mw(&r, 0, PAGE), IBV_WC_SUCCESS);
-	CHECK_EQ(write_mw(&r, PAGE, PAGE), IBV_WC_SUCCESS);	/* dropped by the peer */
-	CHECK_EQ(write_mw(&r, 0, PAGE), IBV_WC_SUCCESS);
-	sleep_ms(QUIET_MS);
-	check_fill(r.dst.addr, PAGE, 1, "written");
-	CHECK_EQ(r.dst.addr[PAGE], 0);
-	if (row->type == IBV_MW_TYPE_2)
-		CHECK_EQ(local_inv(&r.p.b, r.mw->rkey), IBV_WC_SUCCESS);
-	CHECK_EQ(local_inv(&r.p.b, r.src.mr->rkey), IBV_WC_MW_BIND_ERR);
-	CHECK(wait_state(r.p.b.qp, IBV_QPS_SQE));
-}
-
-TEST_ROWS(dereg, "F-009 a region cannot be deregistered while a window is bound to it", mw_types)
-{
-	struct rig r = rig_new(row->type);
-
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, PAGE, MW_RW)), 0);
-	CHECK_ERR(ibv_dereg_mr(r.dst.mr), EBUSY);
-	CHECK_EQ(write_mw(&r, 0, PAGE), IBV_WC_SUCCESS);
-	CHECK_ERR(ibv_dealloc_mw(r.mw), 0);
+	/* Bound again while bound; length 0 unbinds. */
+	old = r.mw->rkey;
+	bind.send_flags = IBV_SEND_SIGNALED;
+	REQUIRE_OK(ibv_bind_mw(r.p.b.qp, r.mw, &bind));
+	CHECK_EQ(poll_ok(r.p.b.send_cq, 1).opcode, IBV_WC_BIND_MW);
+	CHECK(r.mw->rkey != old);
+	CHECK_EQ(write_key(&r, 1, r.mw->rkey), IBV_WC_SUCCESS);
+	CHECK_EQ(mw_bind(&r.p.b, r.mw, (struct ibv_mw_bind_info){ .mr = NULL }), IBV_WC_SUCCESS);
 	CHECK_ERR(ibv_dereg_mr(r.dst.mr), 0);
 }
 
-TEST_ROWS(destroy_qp, "F-054 destroying a QP with a window bound on it", mw_types)
+TEST(wrong_verb, "F-036 F-037 F-022 binds that are refused: type 1, unknown rights, the null MR")
 {
-	struct rig r = rig_new(row->type);
+	struct rig one = rig_new(IBV_MW_TYPE_1), two = rig_new(IBV_MW_TYPE_2);
+	struct ibv_mw_bind bind = { .bind_info = mw_part(&one.dst, 0, 10, MW_RW) };
+	struct ibv_send_wr wr = wr_send(1, NULL, 0), *bad = NULL;
+	struct ibv_mw_bind_info info = bind.bind_info;
+	uint32_t key = one.mw->rkey;
+	struct ibv_qp_ex *q;
 
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, PAGE, MW_RW)), 0);
-	CHECK_ERR(ibv_destroy_qp(r.p.b.qp), 0);
-	CHECK_ERR(ibv_dealloc_mw(r.mw), 0);
+	wr.opcode = IBV_WR_BIND_MW;
+	wr.bind_mw.mw = one.mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(key);
+	wr.bind_mw.bind_info = info;
+	CHECK_ERR(ibv_post_send(one.p.b.qp, &wr, &bad), EINVAL);
+	CHECK(bad == &wr);
+	q = wr_start(&one.p.b, 1);
+	ibv_wr_bind_mw(q, one.mw, ibv_inc_rkey(key), &info);
+	CHECK_ERR(ibv_wr_complete(q), EINVAL);
+	bind.bind_info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
+	CHECK_ERR(ibv_bind_mw(one.p.b.qp, one.mw, &bind), EINVAL);
+	if (one.p.dev->qhca) {
+		bind.bind_info.mw_access_flags = MW_RW;
+		bind.bind_info.mr = ibv_alloc_null_mr(one.p.dev->pd);
+		REQUIRE(bind.bind_info.mr);
+		CHECK_ERR(ibv_bind_mw(one.p.b.qp, one.mw, &bind), EINVAL);
+	}
+	CHECK_EQ(one.mw->rkey, key);
+	info = mw_part(&two.dst, 0, 10, IBV_ACCESS_MW_BIND);
+	q = wr_start(&two.p.b, 1);
+	ibv_wr_bind_mw(q, two.mw, ibv_inc_rkey(two.mw->rkey), &info);
+	CHECK_ERR(ibv_wr_complete(q), EINVAL);
+}
+
+/* ---- the end of a window ---- */
+
+TEST(send_inv, "B-003 B-070 SEND_WITH_INV, posted in both ways, and its completion")
+{
+	struct rig r = rig_new(IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = wr_send(5, NULL, 0);
+	struct ibv_qp_ex *q;
+	struct ibv_wc wc;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, PAGE, MW_RW)), 0);
+		REQUIRE_OK(post_recv(&r.p.b, 6, NULL, 0));
+		if (i) {
+			q = wr_start(&r.p.a, 5);
+			ibv_wr_send_inv(q, r.mw->rkey);
+			REQUIRE_OK(ibv_wr_complete(q));
+		} else {
+			wr.opcode = IBV_WR_SEND_WITH_INV;
+			wr.invalidate_rkey = r.mw->rkey;
+			REQUIRE_OK(post_send(&r.p.a, &wr));
+		}
+		CHECK_EQ(poll_ok(r.p.a.send_cq, 5).opcode, IBV_WC_SEND);
+		wc = poll_ok(r.p.b.recv_cq, 6);
+		CHECK_EQ(wc.wc_flags, IBV_WC_WITH_INV);
+		CHECK_EQ(wc.invalidated_rkey, r.mw->rkey);
+		CHECK_EQ(wc.opcode, IBV_WC_RECV);
+	}
+	CHECK_EQ(write_key(&r, 1, r.mw->rkey), IBV_WC_REM_ACCESS_ERR);
 	CHECK_ERR(ibv_dereg_mr(r.dst.mr), 0);
 }
 
-TEST(pd, "F-038 J-018 a PD cannot be freed while it has a window")
+TEST(local_inv_wr, "B-010 ibv_wr_local_inv()")
 {
-	struct dev *d = dev_open_mw(IBV_MW_TYPE_1);
-	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
-	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+	struct rig r = rig_new(IBV_MW_TYPE_2);
+	struct ibv_qp_ex *q;
+
+	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, PAGE, MW_RW)), 0);
+	q = wr_start(&r.p.b, 7);
+	ibv_wr_local_inv(q, r.mw->rkey);
+	REQUIRE_OK(ibv_wr_complete(q));
+	CHECK_EQ(poll_ok(r.p.b.send_cq, 7).opcode, IBV_WC_LOCAL_INV);
+	CHECK_EQ(write_key(&r, 1, r.mw->rkey), IBV_WC_REM_ACCESS_ERR);
+}
+
+static const struct {
+	const char *name;
+	enum ibv_mw_type type;
+} mw_types[] = {
+	{ "type 1", IBV_MW_TYPE_1 },
+	{ "type 2", IBV_MW_TYPE_2 },
+};
+
+/* A refused deregistration leaves a region that can be used. */
+TEST_ROWS(busy, "F-009 F-038 F-052 F-054 J-018 what a window keeps from being destroyed", mw_types)
+{
+	struct rig r = rig_new(row->type);
+	struct ibv_pd *pd = ibv_alloc_pd(r.p.dev->ctx);
+	struct ibv_mw *mw = ibv_alloc_mw(pd, row->type);
 
 	REQUIRE(mw);
 	CHECK_ERR(ibv_dealloc_pd(pd), EBUSY);
 	CHECK_ERR(ibv_dealloc_mw(mw), 0);
 	CHECK_ERR(ibv_dealloc_pd(pd), 0);
-}
 
-struct hammer {
-	struct rig *r;
-	atomic_uint key;
-	atomic_bool stop;
-	unsigned int ok, refused;
-};
-
-/* Writes with the current key; makes a new pair when a write fails. */
-static void *hammer(void *arg)
-{
-	struct hammer *h = arg;
-	struct pair p = pair_new(h->r->p.dev, &QP_OPTS, &CONN);
-	enum ibv_wc_status status;
-
-	while (!atomic_load(&h->stop)) {
-		status = rdma(&p.a, IBV_WR_RDMA_WRITE, &h->r->src, PAGE,
-			      h->r->dst.addr + 2000, atomic_load(&h->key));
-		if (status == IBV_WC_SUCCESS) {
-			h->ok++;
-			continue;
-		}
-		CHECK_EQ(status, IBV_WC_REM_ACCESS_ERR);
-		h->refused++;
-		ibv_destroy_qp(p.a.qp);
-		ibv_destroy_qp(p.b.qp);
-		p = pair_new(h->r->p.dev, &QP_OPTS, &CONN);
-	}
-	return NULL;
-}
-
-TEST(traffic, "F-055 rebinding under traffic: a request sees the old or the new window")
-{
-	struct rig r = rig_new(IBV_MW_TYPE_1);
-	struct hammer h = { .r = &r };
-	int64_t end = time_ms() + 3000;
-	pthread_t t;
-	int n = 0;
-
-	test_timeout(120);
-	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 2000, PAGE, MW_RW)), 0);
-	atomic_store(&h.key, r.mw->rkey);
-	REQUIRE(!pthread_create(&t, NULL, hammer, &h));
-	while (time_ms() < end || (!h.refused && time_ms() < end + 20000)) {
-		/* Every second window is too small for the message. */
-		size_t len = n++ % 2 ? PAGE : PAGE - 1;
-
-		CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 2000, len, MW_RW)), 0);
-		atomic_store(&h.key, r.mw->rkey);
-		sleep_ms(n % 5);
-	}
-	atomic_store(&h.stop, true);
-	pthread_join(t, NULL);
-	CHECK(h.ok > 0 && h.refused > 0);
-	check_fill(r.dst.addr, 2000, 2, "before the window");
-	check_fill(r.dst.addr + 2000, PAGE, 1, "window");
-	fill(r.src.addr, r.src.len, 2);
-	CHECK(!memcmp(r.dst.addr + 2000 + PAGE, r.src.addr + 2000 + PAGE,
-		      r.dst.len - 2000 - PAGE));
+	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, PAGE, MW_RW)), 0);
+	CHECK_ERR(ibv_dereg_mr(r.dst.mr), EBUSY);
+	CHECK_EQ(write_key(&r, 1, r.mw->rkey), IBV_WC_SUCCESS);
+	CHECK_ERR(ibv_destroy_qp(r.p.b.qp), 0);
+	CHECK_ERR(ibv_dealloc_mw(r.mw), 0);
+	CHECK_ERR(ibv_dereg_mr(r.dst.mr), 0);
 }
