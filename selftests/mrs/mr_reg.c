@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Registrations that are refused and leave nothing behind. */
+/* Registrations that are refused and leave nothing behind, and the null MR, which is none. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <sys/mman.h>
@@ -65,4 +65,73 @@ TEST(unmapped, "F-015 memory that is not mapped")
 	CHECK_EQ(pinned(), before);
 	CHECK_ERR(ibv_dereg_mr(b.mr), 0);
 	CHECK(pinned() < before);
+}
+
+/* ---- the null MR ---- */
+
+TEST(object, "F-022 F-018 null MR: only an L_Key, any length")
+{
+	struct dev *d = dev_open_qhca();
+	struct ibv_mr *mr = ibv_alloc_null_mr(d->pd);
+
+	REQUIRE(mr);
+	CHECK(mr->lkey != 0);
+	CHECK_EQ(mr->rkey, 0);
+	CHECK(mr->length == SIZE_MAX);
+	CHECK(mr->pd == d->pd);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, LOCAL));
+	CHECK_ERR(ibv_dereg_mr(mr), 0);
+}
+
+/* As perftest does, which has mlx5 in mind. */
+TEST(given_up, "F-022 null MRs hold no PD, can go in any order, and need not be deregistered")
+{
+	struct dev *d = dev_open_qhca();
+	struct ibv_context *ctx = ibv_open_device(d->ctx->device);
+	struct ibv_pd *pd[2] = { ibv_alloc_pd(ctx), ibv_alloc_pd(ctx) };
+	struct ibv_mr *mr[4];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(mr); i++) {
+		mr[i] = ibv_alloc_null_mr(pd[i % 2]);
+		REQUIRE(mr[i]);
+		CHECK(mr[i]->pd == pd[i % 2]);
+		CHECK_EQ(mr[i]->lkey, mr[0]->lkey);
+	}
+	CHECK_ERR(ibv_dereg_mr(mr[1]), 0);
+	CHECK_ERR(ibv_dealloc_pd(pd[0]), 0);
+	CHECK_ERR(ibv_dealloc_pd(pd[1]), 0);
+	CHECK_ERR(ibv_dereg_mr(mr[2]), 0);
+	CHECK_ERR(ibv_close_device(ctx), 0);
+}
+
+TEST(null_data, "F-022 null MR: data sent from it is zero, data received into it is dropped")
+{
+	struct dev *d = dev_open_qhca();
+	struct ibv_mr *null = ibv_alloc_null_mr(d->pd);
+	struct buf src = buf_new(d->pd, PAGE, LOCAL), dst = buf_new(d->pd, PAGE, LOCAL);
+	struct ibv_sge nothing = { .addr = 0x1234, .length = 500 };
+	struct ibv_sge out[2], in[2];
+	struct qp_opts o = QP_OPTS;
+	struct ibv_send_wr wr;
+	struct pair p;
+
+	REQUIRE(null);
+	o.send_sge = 2;
+	o.recv_sge = 2;
+	p = pair_new(d, &o, &CONN);
+	nothing.lkey = null->lkey;
+	fill(src.addr, src.len, 1);
+	fill(dst.addr, dst.len, 2);
+	out[0] = nothing;
+	out[1] = buf_sge(&src, 0, 1000);
+	in[0] = buf_sge(&dst, 0, 1000);
+	in[1] = nothing;
+	wr = wr_send(1, out, 2);
+	REQUIRE_OK(post_recv(&p.b, 2, in, 2));
+	REQUIRE_OK(post_send(&p.a, &wr));
+	poll_ok(p.a.send_cq, 1);
+	CHECK_EQ(poll_ok(p.b.recv_cq, 2).byte_len, 1500);
+	CHECK(!dst.addr[0] && !memcmp(dst.addr, dst.addr + 1, 499));
+	check_fill(dst.addr + 500, 500, 1, "sent");
 }
