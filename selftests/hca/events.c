@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Asynchronous events of conformance H: their causes, their receivers, and verbs that wait for
- * them. Events of CQs are in cq.c, of SRQs in srq_events.c, SQ_DRAINED is in qp_state.c.
+ * them. Events of CQs are in cq.c, of SRQs in srq.c and xrc.c, SQ_DRAINED is in qp_state.c.
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared receive queues: creating, posting, and which QP gets which WR. Events and limits are in
- * srq_events.c.
+ * Shared receive queues: creating, posting, slots, resizing, events. test_srq.c of the engine has
+ * which QP gets which WR, and when the events are due.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -84,32 +84,6 @@ TEST(full_size, "G-001 J-035 B-023 the largest SRQ takes max_srq_wr WRs of max_s
 	CHECK_ERR(ibv_destroy_srq(srq), 0);
 }
 
-TEST(order, "G-002 QPs take WRs in posting order")
-{
-	static const int who[] = { 2, 0, 0, 1, 2, 1, 0, 2 };
-	struct dev *d = dev_open();
-	struct ibv_srq *srq = srq_new(d, 8, 1);
-	struct buf tx = buf_new(d->pd, MSG, LOCAL);
-	struct buf rx = buf_new(d->pd, 8 * MSG, LOCAL);
-	struct pair p[3];
-	int i, round;
-
-	pairs_new(d, p, 3, srq);
-	for (round = 0; round < 20; round++) {
-		for (i = 0; i < 8; i++)
-			REQUIRE_OK(srq_post(srq, 100 + i, &rx, i * MSG, MSG));
-		for (i = 0; i < 8; i++) {
-			struct ibv_wc wc;
-
-			send(&p[who[i]], &tx, round * 8 + i);
-			wc = poll_ok(p[who[i]].b.recv_cq, 100 + i);
-			CHECK_EQ(wc.qp_num, p[who[i]].b.qp->qp_num);
-			CHECK_EQ(wc.byte_len, MSG);
-			check_fill(rx.addr + i * MSG, MSG, round * 8 + i, "message");
-		}
-	}
-}
-
 TEST(slots, "B-077 a slot is in use until its CQE has been polled")
 {
 	struct dev *d = dev_open();
@@ -134,41 +108,26 @@ TEST(slots, "B-077 a slot is in use until its CQE has been polled")
 	CHECK_ERR(srq_post(srq, 9, &rx, 0, MSG), 0);
 }
 
-TEST(own_recv, "A-014 a QP with an SRQ has no receive queue")
-{
-	struct dev *d = dev_open();
-	struct ibv_srq *srq = srq_new(d, 4, 1);
-	struct buf rx = buf_new(d->pd, MSG, LOCAL);
-	struct ibv_sge sge = buf_sge(&rx, 0, MSG);
-	struct qp_opts o = QP_OPTS;
-	struct end e;
-
-	o.srq = srq;
-	o.recv_wr = d->attr.max_qp_wr + 1;	/* ignored */
-	o.recv_sge = d->attr.max_sge + 1;
-	e = end_new(d, &o);
-	qp_bring(&e, &CONN, IBV_QPS_INIT);
-	CHECK(post_recv(&e, 1, &sge, 1) != 0);
-}
-
-static const struct {
-	const char *name;
-	enum ibv_qp_type type;
-} others[] = {
-	{ "UC", IBV_QPT_UC },
-};
-
-TEST_ROWS(types, "A-015 SRQs are for RC and UD QPs only", others)
+TEST(users, "A-014 A-015 which QPs have an SRQ, and no receive queue then")
 {
 	struct dev *d = dev_open_qhca();
-	struct ibv_cq *cq = cq_new(d, 4, NULL);
-	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .qp_type = row->type,
-		.srq = srq_new(d, 4, 1),
+	struct qp_opts o = QP_OPTS;
+	struct ibv_qp_init_attr uc = {
+		.send_cq = cq_new(d, 4, NULL), .qp_type = IBV_QPT_UC, .srq = srq_new(d, 4, 1),
 		.cap = { .max_send_wr = 1, .max_send_sge = 1 },
 	};
+	struct end e;
 
-	CHECK(!ibv_create_qp(d->pd, &init));
+	uc.recv_cq = uc.send_cq;
+	errno = 0;
+	CHECK(!ibv_create_qp(d->pd, &uc) && errno == EINVAL);
+	o.srq = uc.srq;
+	o.recv_wr = d->attr.max_qp_wr + 1;	/* ignored */
+	o.recv_sge = d->attr.max_sge + 1;
+	e = end_in(d, &o, IBV_QPS_INIT);
+	CHECK_ERR(post_recv(&e, 1, NULL, 0), EINVAL);
+	o.type = IBV_QPT_UD;
+	end_new(d, &o);
 }
 
 TEST(basic_ex, "G-001 ibv_create_srq_ex: the basic type, no tag matching")
@@ -190,57 +149,6 @@ TEST(basic_ex, "G-001 ibv_create_srq_ex: the basic type, no tag matching")
 	CHECK(!ibv_create_srq_ex(d->ctx, &init) && errno == EOPNOTSUPP);
 }
 
-TEST(keys, "G-003 F-006 L_Keys belong to the PD of the SRQ, not of the QP")
-{
-	struct dev *d = dev_open();
-	struct ibv_srq *srq = srq_new(d, 4, 1);
-	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
-	struct buf tx = buf_new(d->pd, MSG, LOCAL);
-	struct buf rx = buf_new(d->pd, MSG, LOCAL);
-	struct buf foreign = buf_new(pd, MSG, LOCAL);
-	struct ibv_sge sge = buf_sge(&tx, 0, MSG);
-	struct ibv_send_wr wr;
-	struct qp_opts o = QP_OPTS;
-	struct pair p = { .dev = d };
-
-	p.a = end_new(d, &o);
-	o.srq = srq;
-	o.pd = pd;
-	p.b = end_new(d, &o);
-	pair_connect(&p, &CONN);
-	REQUIRE_OK(srq_post(srq, 1, &rx, 0, MSG));
-	send(&p, &tx, 7);
-	poll_ok(p.b.recv_cq, 1);
-	check_fill(rx.addr, MSG, 7, "message");
-
-	REQUIRE_OK(srq_post(srq, 2, &foreign, 0, MSG));
-	wr = wr_send(2, &sge, 1);
-	REQUIRE_OK(post_send(&p.a, &wr));
-	poll_expect(p.b.recv_cq, 2, IBV_WC_LOC_PROT_ERR);
-	poll_expect(p.a.send_cq, 2, IBV_WC_REM_OP_ERR);
-}
-
-TEST(empty, "G-004 an empty SRQ: the sender waits")
-{
-	struct dev *d = dev_open();
-	struct ibv_srq *srq = srq_new(d, 4, 1);
-	struct buf tx = buf_new(d->pd, MSG, LOCAL);
-	struct buf rx = buf_new(d->pd, MSG, LOCAL);
-	struct ibv_sge sge = buf_sge(&tx, 0, MSG);
-	struct ibv_send_wr wr = wr_send(1, &sge, 1);
-	uint64_t naks = d->qhca ? hw_counter("rx_rnr_nak") : 0;
-	struct pair p;
-
-	pairs_new(d, &p, 1, srq);
-	REQUIRE_OK(post_send(&p.a, &wr));
-	poll_none(p.a.send_cq);
-	if (d->qhca)
-		CHECK(hw_counter("rx_rnr_nak") > naks);
-	REQUIRE_OK(srq_post(srq, 5, &rx, 0, MSG));
-	poll_ok(p.a.send_cq, 1);
-	poll_ok(p.b.recv_cq, 5);
-}
-
 TEST(busy, "G-008 G-017 busy: an SRQ with a QP, a PD with an SRQ")
 {
 	struct dev *d = dev_open();
@@ -257,7 +165,7 @@ TEST(busy, "G-008 G-017 busy: an SRQ with a QP, a PD with an SRQ")
 	CHECK_ERR(ibv_dealloc_pd(d->pd), 0);
 }
 
-TEST(unpolled, "B-077 G-008 CQEs that are removed with their QP free their slots")
+TEST(unpolled, "B-077 CQEs that are removed with their QP free their slots")
 {
 	struct dev *d = dev_open();
 	struct ibv_srq *srq = srq_new(d, 4, 1);
@@ -279,48 +187,6 @@ TEST(unpolled, "B-077 G-008 CQEs that are removed with their QP free their slots
 		REQUIRE_OK(ibv_destroy_qp(p[1].b.qp));
 		REQUIRE_OK(ibv_destroy_qp(p[0].b.qp));
 	}
-}
-
-#define GRH	40
-
-TEST(datagrams, "G-002 G-004 G-009 datagrams: with a WR, without one, and with one too small")
-{
-	struct dev *d = dev_open();
-	struct ibv_srq *srq = srq_new(d, 4, 1);
-	struct buf tx = buf_new(d->pd, MSG, LOCAL);
-	struct buf rx = buf_new(d->pd, GRH + MSG, LOCAL);
-	struct qp_opts o = QP_OPTS;
-	struct conn c = CONN;
-	struct pair p = { .dev = d };
-	struct ibv_sge sge = buf_sge(&tx, 0, MSG);
-	struct ibv_send_wr wr = wr_send(1, &sge, 1);
-
-	o.type = IBV_QPT_UD;
-	c.qkey = 0x1234;
-	p.a = end_new(d, &o);
-	o.srq = srq;
-	p.b = end_new(d, &o);
-	pair_connect(&p, &c);
-	wr.wr.ud.ah = own_ah(d, d->pd);
-	wr.wr.ud.remote_qpn = p.b.qp->qp_num;
-	wr.wr.ud.remote_qkey = c.qkey;
-	fill(tx.addr, MSG, 3);
-
-	REQUIRE_OK(post_send(&p.a, &wr));	/* dropped by the receiver */
-	poll_ok(p.a.send_cq, 1);
-	REQUIRE_OK(srq_post(srq, 5, &rx, 0, GRH + MSG));
-	REQUIRE_OK(srq_post(srq, 6, &rx, 0, GRH + MSG - 1));
-	REQUIRE_OK(srq_post(srq, 7, &rx, 0, GRH + MSG));
-	poll_none(p.b.recv_cq);
-	REQUIRE_OK(post_send(&p.a, &wr));
-	poll_ok(p.a.send_cq, 1);
-	poll_ok(p.b.recv_cq, 5);
-	check_fill(rx.addr + GRH, MSG, 3, "datagram");
-	REQUIRE_OK(post_send(&p.a, &wr));
-	poll_expect(p.b.recv_cq, 6, IBV_WC_LOC_LEN_ERR);
-	CHECK_EQ(get_state(p.b.qp), IBV_QPS_RTS);
-	REQUIRE_OK(post_send(&p.a, &wr));
-	poll_ok(p.b.recv_cq, 7);
 }
 
 static struct ibv_srq *shared;
@@ -381,4 +247,152 @@ TEST(threads, "G-002 one SRQ, four QPs and CQs, eight threads: no WR is used twi
 	CHECK_EQ(sum, 4000);
 	for (i = 0; i < 4; i++)
 		poll_empty(p[i].b.recv_cq);
+}
+
+/* ---- modify and events ---- */
+
+static struct dev *dev;
+static struct ibv_srq *srq;
+static struct buf tx, rx;
+static struct pair pair;
+
+static void setup(uint32_t max_wr)
+{
+	dev = dev_open();
+	srq = srq_new(dev, max_wr, 1);
+	tx = buf_new(dev->pd, MSG, LOCAL);
+	rx = buf_new(dev->pd, MSG, LOCAL);
+	pairs_new(dev, &pair, 1, srq);
+}
+
+static void post(uint64_t id)
+{
+	REQUIRE_OK(srq_post(srq, id, &rx, 0, MSG));
+}
+
+static void receive(uint64_t id)
+{
+	send(&pair, &tx, id);
+	poll_ok(pair.b.recv_cq, id);
+}
+
+static int set_limit(uint32_t limit)
+{
+	struct ibv_srq_attr attr = { .srq_limit = limit };
+
+	return ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT);
+}
+
+static int resize(uint32_t max_wr, int limit)
+{
+	struct ibv_srq_attr attr = { .max_wr = max_wr, .srq_limit = limit };
+
+	return ibv_modify_srq(srq, &attr,
+			      IBV_SRQ_MAX_WR | (limit < 0 ? 0 : IBV_SRQ_LIMIT));
+}
+
+static struct ibv_srq_attr query(void)
+{
+	struct ibv_srq_attr attr;
+
+	REQUIRE_OK(ibv_query_srq(srq, &attr));
+	return attr;
+}
+
+TEST(limit, "G-005 G-007 H-009 the limit: set, shown, passed, set again, and too high")
+{
+	struct ibv_srq_attr attr = { 0 };
+	int i;
+
+	setup(16);
+	for (i = 0; i < 4; i++)
+		post(i);
+	REQUIRE_OK(set_limit(3));
+	CHECK_ERR(set_limit(query().max_wr + 1), EINVAL);
+	CHECK(ibv_modify_srq(srq, &attr, 4));
+	receive(0);
+	async_none(dev->ctx);
+	CHECK_EQ(query().srq_limit, 3);
+	receive(1);
+	async_expect(dev->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
+	CHECK_EQ(query().srq_limit, 0);
+	REQUIRE_OK(set_limit(2));
+	receive(2);
+	async_expect(dev->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
+}
+
+static void need_resize(void)
+{
+	setup(8);
+	if (!(dev->attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE))
+		test_skip("no resizing here");
+}
+
+TEST(grow, "G-007 resize: pending WRs are kept, in order")
+{
+	int i;
+
+	need_resize();
+	for (i = 0; i < 8; i++)
+		post(i);
+	receive(0);
+	REQUIRE_OK(resize(100, -1));
+	CHECK(query().max_wr >= 100);
+	for (i = 8; i < 101; i++)
+		post(i);
+	for (i = 1; i < 101; i++)
+		receive(i);
+	for (i = 101; i < 300; i++) {
+		post(i);
+		receive(i);
+	}
+}
+
+TEST(shrink, "G-007 resize below what is outstanding, or below the limit, is refused")
+{
+	uint32_t max;
+	int i;
+
+	need_resize();
+	max = query().max_wr;
+	for (i = 0; i < 5; i++)
+		post(i);
+	/* WRs whose completions were not polled are outstanding: their slots are not free. */
+	for (i = 0; i < 3; i++)
+		send(&pair, &tx, i);
+	CHECK_ERR(resize(4, -1), EINVAL);
+	for (i = 0; i < 3; i++)
+		poll_ok(pair.b.recv_cq, i);
+	REQUIRE_OK(set_limit(2));
+	CHECK_ERR(resize(0, -1), EINVAL);
+	CHECK_ERR(resize(2, 3), EINVAL);
+	CHECK_EQ(query().max_wr, max);
+	CHECK_EQ(query().srq_limit, 2);
+	REQUIRE_OK(resize(2, 1));
+	CHECK_EQ(query().max_wr, 2);
+	CHECK_EQ(query().srq_limit, 1);
+	CHECK_ERR(srq_post(srq, 9, &rx, 0, MSG), ENOMEM);
+	receive(3);
+	async_none(dev->ctx);
+	receive(4);
+	async_expect(dev->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
+	for (i = 5; i < 20; i++) {
+		post(i);
+		receive(i);
+	}
+}
+
+TEST(last_wqe, "A-102 H-008 LAST_WQE_REACHED; WRs stay in the SRQ")
+{
+	setup(16);
+	post(0);
+	post(1);
+	receive(0);
+	REQUIRE_OK(set_state(pair.b.qp, IBV_QPS_ERR));
+	async_expect(dev->ctx, IBV_EVENT_QP_LAST_WQE_REACHED, pair.b.qp);
+	poll_empty(pair.b.recv_cq);
+	REQUIRE_OK(set_state(pair.a.qp, IBV_QPS_RESET));
+	REQUIRE_OK(set_state(pair.b.qp, IBV_QPS_RESET));
+	pair_connect(&pair, &CONN);
+	receive(1);
 }
