@@ -118,8 +118,7 @@ def other_kernel(name):
 OTHER_ORDER = Guest(3600, f'--arch s390x {FAULTS}', '''
     kselftest abi abi_core abi_resp abi_srq abi_wq answers caps cm cm_xrc counters cq cq_stamps
     device domain doorbell errno events extended faults flow_counters flush forged given import
-    mr_reg mw notify odp qp_effects raw rc_atomic rwq srq ten_steps translate ud
-    xrc''')
+    mr_reg mw notify odp qp_effects raw rwq srq ten_steps translate ud xrc''')
 
 
 def net_tests():

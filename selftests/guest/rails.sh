@@ -3,7 +3,7 @@
 # Sourced by check.sh: a machine with several HCAs, vm --hcas; all arrays are ordered by rail.
 
 # On each device; with FULL=1 all of `core`.
-RAILS_KSELFTESTS='rc_atomic rc_queue srq ten_steps'
+RAILS_KSELFTESTS='xrc rc_queue srq ten_steps'
 RAILS_PORT=19000
 
 rails_read()

@@ -50,7 +50,7 @@ static const struct claim device_claims[] = {
 	A_ANY(max_res_rd_atom, "claims: products"),
 	A_ANY(max_qp_init_rd_atom, "caps: depths, qp_effects: depths"),
 	A(max_ee_init_rd_atom, 0, "caps: type"),
-	A(atomic_cap, IBV_ATOMIC_HCA, "rc_atomic: many"),
+	A(atomic_cap, IBV_ATOMIC_HCA, "(F-020, of the engine's tests)"),
 	A(max_ee, 0, "caps: type"),
 	A(max_rdd, 0, "caps: type"),
 	A_ANY(max_mw, "limits: objects"),
