@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completion queues and time: moderation of events, and resizing and arming while completions
- * arrive.
+ * Completion queues and time: count and period of moderation reach the device, and the provider's
+ * locks hold while a CQ is resized, armed and polled. test_cq_mod.c and test_cq_arm.c of the engine
+ * have when events are due.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -65,44 +66,31 @@ static void drop_all(struct ibv_cq *cq)
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 }
 
-/*
- * Sends four messages where an event needs four. Returns false if the period ended before the
- * result was known, because then the period may have caused the event.
- */
-static bool count_to_four(struct pair *p)
+/* Returns whether the event that needs four completions came before the end of the period. */
+static bool by_count(struct pair *p)
 {
 	uint64_t start = device_ns(p->dev);
 	struct ibv_cq *cq;
-	bool early;
 	int i;
 
 	REQUIRE_OK(ibv_req_notify_cq(p->b.recv_cq, 0));
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 4; i++)
 		send_empty(p);
-	early = cq_event_wait(channel, &cq, 20);
-	if (!early) {
-		send_empty(p);
-		CHECK(cq_event_wait(channel, &cq, WAIT_MS));
-	}
+	CHECK(cq_event_wait(channel, &cq, WAIT_MS));
 	drop_all(p->b.recv_cq);
-	if (device_ns(p->dev) - start >= LONGEST * 1000ull)
-		return false;
-	CHECK(!early);
-	return true;
+	return device_ns(p->dev) - start < LONGEST * 1000ull;
 }
 
-TEST(mod_count, "C-032 the event comes with the fourth completion, not before")
+TEST(mod_count, "C-032 the event comes with the fourth completion, before the period has ended")
 {
 	struct pair p = moderated_pair();
-	struct ibv_cq *cq;
 	int tries = 0;
 
 	REQUIRE_OK(moderate(p.b.recv_cq, 4, LONGEST));
-	while (!count_to_four(&p) && ++tries < 100)
+	while (!by_count(&p) && ++tries < 100)
 		;
 	test_note("%d tries took longer than the period", tries);
 	CHECK(tries < 100);
-	CHECK(!cq_event_wait(channel, &cq, QUIET_MS));
 }
 
 TEST(mod_lone, "C-032 a single completion raises its event when the period has ended")
@@ -188,32 +176,20 @@ static void *resizer(void *arg)
 	return NULL;
 }
 
-/* struct moderation - raise an event after so many completions, or so many microseconds */
-struct moderation {
-	const char *name;
-	int count, period;
-};
-
-static const struct moderation none;
-
 /*
  * Receives everything, sleeping on the channel. A lost event ends in a timeout; a lost, duplicated
- * or misplaced completion shows by a wrong number; an event that the device has not delayed as @m
- * says arrives too early, with too few completions.
+ * or misplaced completion shows by a wrong number.
  */
-static void receive_by_events(struct pair *p, const struct moderation *m)
+static void receive_by_events(struct pair *p)
 {
-	int i, first, next = 0, events = 0;
+	int i, next = 0, events = 0;
 	pthread_t sender;
 	struct ibv_cq *cq;
-	uint64_t armed;
 
 	for (i = 0; i < 16; i++)
 		REQUIRE_OK(post_recv(&p->b, i, NULL, 0));
 	REQUIRE(!pthread_create(&sender, NULL, traffic, p));
 	while (next < MESSAGES) {
-		first = next;
-		armed = device_ns(p->dev);
 		REQUIRE_OK(ibv_req_notify_cq(p->b.recv_cq, 0));
 		next = drain(p, next);
 		if (next == MESSAGES)
@@ -223,11 +199,7 @@ static void receive_by_events(struct pair *p, const struct moderation *m)
 			break;
 		}
 		events++;
-		armed = device_ns(p->dev) - armed;
 		next = drain(p, next);
-		if (next - first < m->count && armed < m->period * 1000ull)
-			FAIL("an event for %d completions after %llu ns", next - first,
-			     (unsigned long long)armed);
 	}
 	pthread_join(sender, NULL);
 	test_note("%d events", events);
@@ -244,24 +216,9 @@ TEST(resize_traffic, "C-026 C-019 resizing under traffic, armed: no completion l
 	test_timeout(100);
 	atomic_store(&resizes, 0);
 	REQUIRE(!pthread_create(&thread, NULL, resizer, p.b.recv_cq));
-	receive_by_events(&p, &none);
+	receive_by_events(&p);
 	atomic_store(&stop, true);
 	pthread_join(thread, NULL);
-}
-
-static const struct moderation moderations[] = {
-	{ "off", 0, 0 },
-	{ "by count", 3, 20000 },
-	{ "by time", 1000, 5000 },
-};
-
-TEST_ROWS(wakeups, "C-017 C-019 C-032 a sleeping thread loses no event, moderation", moderations)
-{
-	struct pair p = moderated_pair();
-
-	test_timeout(100);
-	REQUIRE_OK(moderate(p.b.recv_cq, row->count, row->period));
-	receive_by_events(&p, row);
 }
 
 static void *armer(void *arg)
@@ -282,7 +239,7 @@ TEST(armers, "C-017 C-018 two threads arm at any time: the receiver loses no eve
 	test_timeout(100);
 	for (i = 0; i < 2; i++)
 		REQUIRE(!pthread_create(&thread[i], NULL, armer, p.b.recv_cq));
-	receive_by_events(&p, &none);
+	receive_by_events(&p);
 	atomic_store(&stop, true);
 	for (i = 0; i < 2; i++)
 		pthread_join(thread[i], NULL);

@@ -42,7 +42,7 @@ static const struct claim device_claims[] = {
 	A_ANY(max_sge, "rc_queue: sges, device: qp_caps"),
 	A_ANY(max_sge_rd, "rc_queue: sges, device: qp_caps"),
 	A_ANY(max_cq, "limits: objects"),
-	A_ANY(max_cqe, "cq_large: holds, device: cq_size"),
+	A_ANY(max_cqe, "limits: entries, device: cq_size"),
 	A_ANY(max_mr, "limits: objects"),
 	A_ANY(max_pd, "limits: objects"),
 	A_ANY(max_qp_rd_atom, "caps: depths, qp_effects: depths"),
