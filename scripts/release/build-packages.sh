@@ -37,7 +37,8 @@ SOURCES=(
 	scripts/build/provider.sh scripts/build/selftests.sh scripts/build/stock-qemu.sh
 	scripts/build/userspace.sh
 	scripts/check/results.py
-	qemu-device/tests/oracle/roce.py
+	qemu-device/tests/oracle/roce.py qemu-device/tests/oracle/tables.py
+	Documentation/conformance.md
 )
 
 # An entry for dpkg; what has changed is in CHANGELOG.md.

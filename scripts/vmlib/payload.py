@@ -38,8 +38,9 @@ def write(path, dirs, command, env, gets, puts):
     puts: (host path, name below /opt/qhca)."""
     with tarfile.open(path, 'w', format=tarfile.GNU_FORMAT) as tar:
         tar.add(os.path.join(TOP, 'selftests/guest'), 'guest', filter=_plain)
-        tar.add(os.path.join(TOP, 'qemu-device/tests/oracle/roce.py'), 'guest/roce.py',
-                filter=_plain)
+        for name in ('qemu-device/tests/oracle/roce.py', 'qemu-device/tests/oracle/tables.py',
+                     'Documentation/conformance.md'):
+            tar.add(os.path.join(TOP, name), f'guest/{os.path.basename(name)}', filter=_plain)
         for name in ('modules', 'provider', 'userspace-provider', 'selftests'):
             if dirs.get(name):
                 tar.add(dirs[name], name, filter=_plain)

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RoCEv2 frames, to fields and back.
 
-Written from the tables of the IBTA specification (volume 1, chapter 9; annexes A17,
-RoCEv2, and A19, FLUSH and ATOMIC WRITE) and sharing nothing with the engine, so that it
-shows errors that the engine makes both in building and in parsing. scapy's module for
+Headers and opcodes are those of Documentation/conformance.md, E.1 and E.2, from the tables of the
+IBTA specification (volume 1, chapter 9; annexes A17, RoCEv2, and A19, FLUSH and ATOMIC WRITE). The
+codec shares nothing with the engine, so it shows errors that the engine makes both in building and
+in parsing. scapy's module for
 RoCE has only BTH, AETH and CNP, and none of the other extended headers.
 """
 
 import struct
 import zlib
+
+import tables
 
 UDP_PORT = 4791
 ETHERTYPES = {0x0800: 'ipv4', 0x86dd: 'ipv6'}
@@ -26,19 +29,8 @@ LAYOUT = {
     'ipv6': (('version', 4), ('tclass', 8), ('label', 20), ('length', 16), ('protocol', 8),
              ('hops', 8), ('src', 128), ('dst', 128)),
     'udp': (('sport', 16), ('dport', 16), ('length', 16), ('checksum', 16)),
-    'bth': (('opcode', 8), ('se', 1), ('m', 1), ('pad', 2), ('tver', 4), ('pkey', 16),
-            ('f', 1), ('b', 1), ('resv6', 6), ('destqp', 24), ('a', 1), ('resv7', 7),
-            ('psn', 24)),
     'rdeth': (('resv', 8), ('eecontext', 24)),
-    'deth': (('qkey', 32), ('resv', 8), ('srcqp', 24)),
-    'xrceth': (('resv', 8), ('xrcsrq', 24)),
-    'reth': (('va', 64), ('rkey', 32), ('dmalen', 32)),
-    'atomiceth': (('va', 64), ('rkey', 32), ('swapdata', 64), ('cmpdata', 64)),
-    'aeth': (('syndrome', 8), ('msn', 24)),
-    'atomicacketh': (('origremdata', 64),),
-    'immdt': (('imm', 32),),
-    'ieth': (('rkey', 32),),
-    'feth': (('resv', 26), ('sel', 2), ('plt', 4)),
+    **{name: fields for name, (_, fields) in tables.headers().items() if fields},
 }
 SIZE = {name: sum(bits for _, bits in fields) // 8 for name, fields in LAYOUT.items()}
 WIDTH = {f'{name}.{field}': bits for name, fields in LAYOUT.items() for field, bits in fields}
@@ -48,71 +40,25 @@ WIDTH = {f'{name}.{field}': bits for name, fields in LAYOUT.items() for field, b
 VARIANT = {'ipv4': ('tos', 'ttl', 'checksum'), 'ipv6': ('tclass', 'label', 'hops'),
            'udp': ('checksum',), 'bth': ('f', 'b', 'resv6')}
 
-# Table 38: operation, place in its message and extended headers.
-MESSAGES = {
-    0x00: ('SEND', 'FIRST', ''),
-    0x01: ('SEND', 'MIDDLE', ''),
-    0x02: ('SEND', 'LAST', ''),
-    0x03: ('SEND', 'LAST', 'immdt'),
-    0x04: ('SEND', 'ONLY', ''),
-    0x05: ('SEND', 'ONLY', 'immdt'),
-    0x06: ('RDMA_WRITE', 'FIRST', 'reth'),
-    0x07: ('RDMA_WRITE', 'MIDDLE', ''),
-    0x08: ('RDMA_WRITE', 'LAST', ''),
-    0x09: ('RDMA_WRITE', 'LAST', 'immdt'),
-    0x0a: ('RDMA_WRITE', 'ONLY', 'reth'),
-    0x0b: ('RDMA_WRITE', 'ONLY', 'reth immdt'),
-}
-READS_ATOMICS = {
-    0x0c: ('RDMA_READ_REQUEST', 'ONLY', 'reth'),
-    0x0d: ('RDMA_READ_RESPONSE', 'FIRST', 'aeth'),
-    0x0e: ('RDMA_READ_RESPONSE', 'MIDDLE', ''),
-    0x0f: ('RDMA_READ_RESPONSE', 'LAST', 'aeth'),
-    0x10: ('RDMA_READ_RESPONSE', 'ONLY', 'aeth'),
-    0x11: ('ACKNOWLEDGE', 'ONLY', 'aeth'),
-    0x12: ('ATOMIC_ACKNOWLEDGE', 'ONLY', 'aeth atomicacketh'),
-    0x13: ('CMP_SWAP', 'ONLY', 'atomiceth'),
-    0x14: ('FETCH_ADD', 'ONLY', 'atomiceth'),
-}
-INVALIDATE = {0x16: ('SEND', 'LAST', 'ieth'), 0x17: ('SEND', 'ONLY', 'ieth')}
-PLACEMENT = {0x1c: ('FLUSH', 'ONLY', 'feth reth'), 0x1d: ('ATOMIC_WRITE', 'ONLY', 'reth')}
-RELIABLE = {**MESSAGES, **READS_ATOMICS, **INVALIDATE}
-DATAGRAM = {op: MESSAGES[op] for op in (0x04, 0x05)}
-RESYNC = {0x15: ('RESYNC', 'ONLY', '')}
-CNP = {0x01: ('CNP', 'ONLY', '')}
-
-# Service, its bits of the opcode, packets, and the first extended headers of requests and of
-# responses.
-SERVICES = (
-    ('RC', 0x00, {**RELIABLE, **PLACEMENT}, '', ''),
-    ('UC', 0x20, MESSAGES, '', ''),
-    ('RD', 0x40, {**MESSAGES, **READS_ATOMICS, **RESYNC}, 'rdeth deth', 'rdeth'),
-    ('UD', 0x60, DATAGRAM, 'deth', ''),
-    ('CNP', 0x80, CNP, '', ''),
-    ('XRC', 0xa0, RELIABLE, 'xrceth', ''),
-)
-RESPONSES = ('RDMA_READ_RESPONSE', 'ACKNOWLEDGE', 'ATOMIC_ACKNOWLEDGE')
 # Minimal and maximal bytes of payload.
 PAYLOAD = {'SEND': (0, 4096), 'RDMA_WRITE': (0, 4096), 'RDMA_READ_RESPONSE': (0, 4096),
            'ATOMIC_WRITE': (8, 8), 'CNP': (16, 16)}
 
 
 class Opcode:
-    """A row of the table."""
+    """An opcode, and what its packets carry."""
 
-    def __init__(self, service, operation, place, headers):
-        self.service, self.operation, self.place = service, operation, place
-        self.headers = headers.split()
-        self.response = operation in RESPONSES
-        self.min_payload, self.max_payload = PAYLOAD.get(operation, (0, 0))
-        self.name = '_'.join([service, operation, place, *self.headers])
+    def __init__(self, op, service, first=()):
+        self.service, self.operation, self.place = service, op.operation, op.place
+        self.headers, self.response = [*first, *op.headers], op.response
+        self.min_payload, self.max_payload = PAYLOAD.get(op.operation, (0, 0))
+        self.name = '_'.join([service, op.operation, op.place, *self.headers])
 
 
-OPCODES = {
-    bits | low: Opcode(service, operation, place,
-                       f'{answered if operation in RESPONSES else asked} {headers}')
-    for service, bits, packets, asked, answered in SERVICES
-    for low, (operation, place, headers) in packets.items()}
+OPCODES = {number: Opcode(op, op.service) for number, op in tables.opcodes().items()}
+# RD, which the document only mentions, has RC's (table 38), with other headers before theirs.
+OPCODES.update({0x40 | number: Opcode(op, 'RD', ['rdeth'] if op.response else ['rdeth', 'deth'])
+                for number, op in tables.opcodes().items() if number <= 0x14})
 
 
 class Malformed(Exception):
