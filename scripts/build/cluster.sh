@@ -74,7 +74,8 @@ make_final()
 	have "$out" && return
 	[ -e "$tree/build/build.ninja" ] || rm -rf "$tree"
 	mkdir -p "$tree/src"
-	rsync -rc --delete --exclude=/qemu-device/tests/build/ "$QHCA_TOP"/{sim,qemu-device,include} \
+	rsync -rc --delete --exclude=/qemu-device/tests/build/ \
+		"$QHCA_TOP"/{sim,qemu-device,include,Documentation} \
 		"$tree/src/"
 	# shellcheck disable=SC2016
 	run_step "cluster simulator${kind:+ ($kind)}" in_root sh -ec '
@@ -113,7 +114,8 @@ fi
 base_key=$(hash_text "$NS3" "${OPTIONS[@]}")
 STEP_TAG=$base_key
 out=$QHCA_CACHE/cluster${kind:+-$kind}-$(hash_text "$base_key" \
-	"$(hash_tree "$QHCA_TOP"/sim/ns3 "$QHCA_TOP"/qemu-device/{common,engine,tests} "$QHCA_TOP/include/qhca")")
+	"$(hash_tree "$QHCA_TOP"/sim/ns3 "$QHCA_TOP"/qemu-device/{common,engine,tests} "$QHCA_TOP/include/qhca" \
+		"$QHCA_TOP/Documentation/conformance.md")")
 have "$out" || with_lock "cluster-$base_key" make_final
 cache_trim cluster 6
 if [ -z "$ranks" ]; then

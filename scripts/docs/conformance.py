@@ -8,7 +8,8 @@
                             section "Not covered" does not excuse, each excuse that is not
                             needed, each title with a statement that does not exist, and
                             each with a range, unless it is the range of a table in the same file
-                            whose rows begin with the statements
+                            whose rows begin with the statements, or of a table of conformance.md
+                            that the file reads (tables.h)
   conformance.py --missing  the statements without a test
   conformance.py --results  print, in TAP, for which statements a test has passed in
                             the run of pytest that goes on, whose results.tap is in
@@ -26,10 +27,13 @@ import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.append(os.path.join(TOP, 'scripts/check'))
+sys.path.append(os.path.join(TOP, 'qemu-device/tests/oracle'))
 import results      # noqa: E402  pylint: disable=wrong-import-position
+import tables       # noqa: E402  pylint: disable=wrong-import-position
 
 STATEMENTS = 'Documentation/conformance.md'
 TESTS = ('selftests', 'qemu-device/tests', 'qemu-device/qtest', 'scripts/check/capture.py')
+TABLES = ('A.2', 9), ('A.3', 5), ('B.1', 8)      # with their columns
 ID = r'\b([A-K])[-_](\d{3})\b'
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 
@@ -95,6 +99,8 @@ def titles(name, text):
 def swept(name, text):
     """Each range in a title of a file that sweeps in what none of its rows begins with."""
     rows = {f'{letter}-{number}' for letter, number in re.findall(rf'"{ID}(?!\.\.)', text)}
+    if '"tables.h"' in text:
+        rows.update(row.id for table, columns in TABLES for row in tables.rows(table, columns))
     for part in re.finditer(rf'{ID}\.\.{ID}', titles(name, text)):
         if not name.endswith('.c') or expand(part[0]) - rows:
             yield part[0]

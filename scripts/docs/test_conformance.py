@@ -29,6 +29,9 @@ class Conformance(unittest.TestCase):
         self.assertEqual(self.swept('a.c', title), ['A-001..A-002'])
         self.assertEqual(self.swept('a.c', TABLE + title.replace('A-002', 'A-003')),
                          ['A-001..A-003'])
+        title = '"A-030..A-036 B-001..B-014"'
+        self.assertEqual(self.swept('a.c', '#include "tables.h"\n' + title), [])
+        self.assertEqual(self.swept('a.c', title), ['A-030..A-036', 'B-001..B-014'])
         self.assertEqual(self.swept('a.sh', 'ok A-001..A-002'), ['A-001..A-002'])
         self.assertEqual(self.swept('a.c', '/* A-001..A-002 */'), [])
 

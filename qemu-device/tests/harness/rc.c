@@ -3,6 +3,7 @@
  * qhca engine tests: nodes and RC queue pairs.
  */
 #include "rc.h"
+#include "tables.h"
 
 /* ---- nodes ---- */
 
@@ -206,38 +207,21 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q)
     return a;
 }
 
-/* The attributes that each type needs for INIT, RTR, RTS and SQD. */
-const uint32_t rc_step_mask[][QHCA_QPS_SQD + 1] = {
-    [QHCA_QPT_RC] = {
-        0, RC_INIT_MASK, RC_RTR_MASK, RC_RTS_MASK, QHCA_QP_STATE,
-    },
-    [QHCA_QPT_UC] = {
-        0, RC_INIT_MASK, UC_RTR_MASK, QHCA_QP_STATE | QHCA_QP_SQ_PSN,
-        QHCA_QP_STATE,
-    },
-    [QHCA_QPT_UD] = {
-        0, UD_INIT_MASK, QHCA_QP_STATE, QHCA_QP_STATE | QHCA_QP_SQ_PSN,
-        QHCA_QP_STATE,
-    },
-    [QHCA_QPT_RAW] = {
-        0, QHCA_QP_STATE | QHCA_QP_PORT, QHCA_QP_STATE, QHCA_QP_STATE,
-        QHCA_QP_STATE,
-    },
-    [QHCA_QPT_XRC_INI] = {
-        0, RC_INIT_MASK, UC_RTR_MASK, RC_RTS_MASK, QHCA_QP_STATE,
-    },
-    [QHCA_QPT_XRC_TGT] = {
-        0, RC_INIT_MASK, RC_RTR_MASK, XRC_TGT_RTS_MASK, QHCA_QP_STATE,
-    },
-    [QHCA_QPT_GSI] = {
-        0, UD_INIT_MASK & ~QHCA_QP_PORT, QHCA_QP_STATE,
-        QHCA_QP_STATE | QHCA_QP_SQ_PSN, QHCA_QP_STATE,
-    },
-};
+uint32_t rc_step_mask(uint8_t type, unsigned to)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(table_a3); i++) {
+        const struct table_a3 *row = &table_a3[i];
+
+        if (row->type == type && row->to == to && row->from + 1u == to) {
+            return QHCA_QP_STATE | row->required;
+        }
+    }
+    /* A.3 has no RAW QPs. */
+    return QHCA_QP_STATE | (to == QHCA_QPS_INIT ? QHCA_QP_PORT : 0);
+}
 
 void rc_bring_up(struct rc_qp *q, unsigned state)
 {
-    const uint32_t *mask = rc_step_mask[q->o.type];
     struct qhca_qp_attr a = rc_attr(q);
 
     for (unsigned s = QHCA_QPS_INIT; s <= state && s <= QHCA_QPS_SQD; s++) {
@@ -245,7 +229,7 @@ void rc_bring_up(struct rc_qp *q, unsigned state)
             continue;
         }
         a.state = (uint8_t)s;
-        REQUIRE(rc_modify(q, &a, mask[s]) == QHCA_OK);
+        REQUIRE(rc_modify(q, &a, rc_step_mask(q->o.type, s)) == QHCA_OK);
     }
     if (state == QHCA_QPS_ERR) {
         REQUIRE(rc_set_state(q, state) == QHCA_OK);

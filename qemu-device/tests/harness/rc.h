@@ -81,21 +81,11 @@ struct qhca_qpc rc_query(struct rc_qp *q);
 unsigned rc_state(struct rc_qp *q);
 /* The attributes for all steps, from @q->o and the peer. */
 struct qhca_qp_attr rc_attr(const struct rc_qp *q);
-#define RC_INIT_MASK (QHCA_QP_STATE | QHCA_QP_PKEY_INDEX | QHCA_QP_PORT | \
-                      QHCA_QP_ACCESS_FLAGS)
-#define RC_RTR_MASK (QHCA_QP_STATE | QHCA_QP_AV | QHCA_QP_PATH_MTU | \
-                     QHCA_QP_DEST_QPN | QHCA_QP_RQ_PSN | \
-                     QHCA_QP_MAX_DEST_RD_ATOMIC | QHCA_QP_MIN_RNR_TIMER)
-#define UC_RTR_MASK (QHCA_QP_STATE | QHCA_QP_AV | QHCA_QP_PATH_MTU | \
-                     QHCA_QP_DEST_QPN | QHCA_QP_RQ_PSN)
-#define UD_INIT_MASK (QHCA_QP_STATE | QHCA_QP_PKEY_INDEX | QHCA_QP_PORT | \
-                      QHCA_QP_QKEY)
-#define RC_RTS_MASK (QHCA_QP_STATE | QHCA_QP_TIMEOUT | QHCA_QP_RETRY_CNT | \
-                     QHCA_QP_RNR_RETRY | QHCA_QP_SQ_PSN | \
-                     QHCA_QP_MAX_QP_RD_ATOMIC)
-#define XRC_TGT_RTS_MASK (QHCA_QP_STATE | QHCA_QP_TIMEOUT | QHCA_QP_SQ_PSN)
-/* By type and new state, from INIT to SQD. */
-extern const uint32_t rc_step_mask[][QHCA_QPS_SQD + 1];
+/*
+ * STATE, and the attributes that the step to @to requires from the state before
+ * it: A.3 of conformance.md.
+ */
+uint32_t rc_step_mask(uint8_t type, unsigned to);
 /* From RESET up to @state (INIT, RTR, RTS; SQD and ERR through RTS). */
 void rc_bring_up(struct rc_qp *q, unsigned state);
 void rc_set_peer(struct rc_qp *q, const struct node *n, uint32_t qpn);
@@ -153,7 +143,9 @@ void rc_put(struct rc_qp *q, const struct rc_wr *wr);
 void rc_ring(struct rc_qp *q);
 void rc_post(struct rc_qp *q, const struct rc_wr *wr);  /* put and ring */
 void rc_do(struct rc_qp *q, const struct rc_wr *wr);    /* post and settle */
-/* The opcode that its CQE has on success: B.1 of conformance.md. */
+/* The row of B.1 of conformance.md; NULL: it has no such opcode. */
+const struct table_b1 *rc_b1(uint8_t opcode);
+/* The opcode that its CQE has on success, from there. */
 uint8_t rc_cqe_opcode(const struct rc_wr *wr);
 /*
  * Does @wr, which must end with @status, and on success with the opcode above;

@@ -3,6 +3,7 @@
  * qhca engine tests: work requests of queue pairs, and their completions.
  */
 #include "rc.h"
+#include "tables.h"
 
 struct rc_wr rc_wr(const struct rc_qp *q, uint8_t opcode, uint64_t off,
                    uint32_t len)
@@ -128,27 +129,22 @@ void rc_do(struct rc_qp *q, const struct rc_wr *wr)
     guest_settle(q->n->g);
 }
 
+const struct table_b1 *rc_b1(uint8_t opcode)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(table_b1); i++) {
+        if (table_b1[i].wr == opcode) {
+            return &table_b1[i];
+        }
+    }
+    return NULL;
+}
+
 uint8_t rc_cqe_opcode(const struct rc_wr *wr)
 {
-    static const uint8_t cqe_opcode[] = {
-        [QHCA_WR_SEND] = QHCA_CQE_SEND,
-        [QHCA_WR_SEND_WITH_IMM] = QHCA_CQE_SEND,
-        [QHCA_WR_SEND_WITH_INV] = QHCA_CQE_SEND,
-        [QHCA_WR_RDMA_WRITE] = QHCA_CQE_RDMA_WRITE,
-        [QHCA_WR_RDMA_WRITE_WITH_IMM] = QHCA_CQE_RDMA_WRITE,
-        [QHCA_WR_RDMA_READ] = QHCA_CQE_RDMA_READ,
-        [QHCA_WR_ATOMIC_CMP_AND_SWP] = QHCA_CQE_COMP_SWAP,
-        [QHCA_WR_ATOMIC_FETCH_AND_ADD] = QHCA_CQE_FETCH_ADD,
-        [QHCA_WR_BIND_MW] = QHCA_CQE_BIND_MW,
-        [QHCA_WR_LOCAL_INV] = QHCA_CQE_LOCAL_INV,
-        [QHCA_WR_REG_MR] = QHCA_CQE_REG_MR,
-        [QHCA_WR_FLUSH] = QHCA_CQE_FLUSH,
-        [QHCA_WR_ATOMIC_WRITE] = QHCA_CQE_ATOMIC_WRITE,
-        [QHCA_WR_RDMA_READ_WITH_INV] = QHCA_CQE_RDMA_READ,
-    };
+    const struct table_b1 *row = rc_b1(wr->opcode);
 
-    REQUIRE(wr->opcode < ARRAY_SIZE(cqe_opcode));
-    return cqe_opcode[wr->opcode];
+    REQUIRE(row);
+    return row->cqe;
 }
 
 struct qhca_cqe rc_finish(struct rc_qp *q, const struct rc_wr *wr,

@@ -105,15 +105,19 @@ static void *pick(const struct vhca_table *t, uint64_t *rng)
 
 static void modify(uint32_t qpn, uint64_t *rng)
 {
-    static const uint32_t masks[] = {
-        QHCA_QP_STATE, RC_INIT_MASK, RC_RTR_MASK, RC_RTS_MASK, UD_INIT_MASK,
-        UC_RTR_MASK, XRC_TGT_RTS_MASK, QHCA_QP_STATE | QHCA_QP_SQ_PSN,
-        QHCA_QP_STATE | QHCA_QP_PORT,
+    static const struct {
+        uint8_t type, to;
+    } steps[] = {
+        { QHCA_QPT_RC, QHCA_QPS_SQD }, { QHCA_QPT_RC, QHCA_QPS_INIT },
+        { QHCA_QPT_RC, QHCA_QPS_RTR }, { QHCA_QPT_RC, QHCA_QPS_RTS },
+        { QHCA_QPT_UD, QHCA_QPS_INIT }, { QHCA_QPT_UC, QHCA_QPS_RTR },
+        { QHCA_QPT_XRC_TGT, QHCA_QPS_RTS }, { QHCA_QPT_UC, QHCA_QPS_RTS },
+        { QHCA_QPT_RAW, QHCA_QPS_INIT },
     };
     const struct vhca_qp *q = vhca_qp_get(g->e, qpn);
     struct qhca_cmd c = { .opcode = htole16(QHCA_CMD_MODIFY_QP) };
     struct qhca_qp_attr a = rc_attr(&qp);
-    uint32_t state;
+    uint32_t state, step;
 
     if (!q) {
         return;
@@ -121,7 +125,9 @@ static void modify(uint32_t qpn, uint64_t *rng)
     state = below(rng, 3) ? q->state + 1u : below(rng, QHCA_QPS_ERR + 1);
     a.state = (uint8_t)(state % (QHCA_QPS_ERR + 1));
     c.modify_qp.qpn = htole32(qpn);
-    c.modify_qp.attr_mask = htole32(masks[below(rng, ARRAY_SIZE(masks))]);
+    step = below(rng, ARRAY_SIZE(steps));
+    c.modify_qp.attr_mask = htole32(rc_step_mask(steps[step].type,
+                                                 steps[step].to));
     guest_cmd_mbox(g, &c, &a, sizeof(a), NULL, 0, NULL);
 }
 

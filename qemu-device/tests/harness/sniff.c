@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "sniff.h"
+#include "tables.h"
 #include "tap.h"
-
-#include "qhca/qp.h"
 
 #define PSNS        0x1000000u
 #define PSN_MASK    (PSNS - 1)
@@ -29,7 +28,7 @@ struct request {
  * struct requests - the requests of a QP
  * @moved: sniff_moved() has been called since the last one
  * @next: the first PSN that no packet has had
- * @open: kind of the unfinished message, or SNIFF_NONE
+ * @open: kind of the unfinished message, or E2_NONE
  * @left: bytes that it has to bring yet, if it is a WRITE
  * @whole: its first packet has been heard
  * @past: requests that have been sent, the oldest first, in a ring of @size
@@ -38,7 +37,7 @@ struct request {
 struct requests {
     bool begun, moved, whole, forgot;
     uint32_t next;
-    enum sniff_kind open;
+    uint8_t open;
     uint32_t left;
     struct request *past;
     uint32_t first, num, size;
@@ -119,7 +118,7 @@ void sniff_state(struct sniffer *s, uint32_t qpn, unsigned from, unsigned to)
     if (from == QHCA_QPS_RESET || to == QHCA_QPS_RESET) {
         forget(f);
     } else if (to == QHCA_QPS_SQE || to == QHCA_QPS_ERR) {
-        f->req.open = SNIFF_NONE;
+        f->req.open = E2_NONE;
     }
 }
 
@@ -158,7 +157,7 @@ static uint64_t digest(const struct sniffed *p)
 
     memcpy(header, p->bth, p->header_len);
     header[8] = 0;
-    if (p->kind == SNIFF_READ) {        /* compared apart: it may be part */
+    if (p->kind == E2_RDMA_READ_REQUEST) {      /* it may be part of one */
         memset(header + 9, 0, 3);
         memset(header + p->header_len - 16, 0, 8);
         memset(header + p->header_len - 4, 0, 4);
@@ -255,12 +254,12 @@ static const char *message(struct requests *r, const struct sniffed *p)
         r->whole = false;
     }
     r->moved = false;
-    if (p->first != (r->open == SNIFF_NONE) ||
+    if (p->first != (r->open == E2_NONE) ||
         (!p->first && r->open != p->kind)) {
         return "D-061: FIRST, MIDDLE and LAST in their order";
     }
-    r->open = p->last ? SNIFF_NONE : p->kind;
-    if (p->kind != SNIFF_WRITE) {
+    r->open = p->last ? E2_NONE : p->kind;
+    if (p->kind != E2_RDMA_WRITE) {
         return NULL;
     }
     r->whole = p->first || r->whole;
@@ -271,7 +270,7 @@ static const char *message(struct requests *r, const struct sniffed *p)
 
 static uint32_t psns_of(const struct sniffed *p, uint32_t mtu)
 {
-    return p->kind == SNIFF_READ && p->dma_len ?
+    return p->kind == E2_RDMA_READ_REQUEST && p->dma_len ?
            p->dma_len / mtu + !!(p->dma_len % mtu) : 1;
 }
 
@@ -326,7 +325,7 @@ static const char *answer(struct responses *r, const struct sniffed *p)
 {
     bool ahead = ((p->psn - r->next) & PSN_MASK) < HALF;
 
-    if (p->kind == SNIFF_READ_DATA) {
+    if (p->kind == E2_RDMA_READ_RESPONSE) {
         return read_data(r, p);
     }
     if (p->syndrome > 0x60) {
@@ -344,7 +343,7 @@ static const char *response(struct responses *r, const struct sniffed *p)
 {
     const char *why = answer(r, p);
 
-    if (p->kind != SNIFF_ACK ||
+    if (p->kind != E2_ACKNOWLEDGE ||
         (r->acked && ((p->psn - r->psn - 1) & PSN_MASK) >= HALF)) {
         return why;
     }
@@ -359,7 +358,7 @@ static const char *response(struct responses *r, const struct sniffed *p)
 
 static const char *size(const struct sniffed *p, uint32_t mtu)
 {
-    if (p->kind == SNIFF_CNP || p->service == SNIFF_UD) {
+    if (p->kind == E2_CNP || p->service == SNIFF_UD) {
         return p->payload_len <= 4096 ? NULL : "D-075: one packet";
     }
     if (!p->last) {
@@ -370,25 +369,14 @@ static const char *size(const struct sniffed *p, uint32_t mtu)
            "D-004: LAST has 1 to PMTU bytes, ONLY up to PMTU";
 }
 
-/* IBTA 10.3.1: A.1. The NAK that says why may leave a QP in ERR. */
+/* The NAK that says why may leave a QP in ERR. */
 static const char *state(const struct sniffed *p, unsigned state)
 {
-    switch (state) {
-    case QHCA_QPS_RESET:
-    case QHCA_QPS_INIT:
-        return "A-001, A-002: neither requests nor responses";
-    case QHCA_QPS_RTR:
-        return p->response || p->kind == SNIFF_CNP ? NULL :
-               "A-003: no requests";
-    case QHCA_QPS_SQE:
-        return p->response || p->kind == SNIFF_CNP ? NULL :
-               "A-006: no requests";
-    case QHCA_QPS_ERR:
-        return p->kind == SNIFF_ACK && p->syndrome > 0x60 ? NULL :
-               "A-007, A-100: nothing in ERR";
-    default:
-        return NULL;
-    }
+    const struct table_a1 *may = &table_a1[state];
+    bool nak = p->kind == E2_ACKNOWLEDGE && p->syndrome > 0x60;
+
+    return (p->response || p->kind == E2_CNP ? may->answer : may->ask) ||
+           (state == QHCA_QPS_ERR && nak) ? NULL : may->id;
 }
 
 const char *sniff_next(struct sniffer *s, const struct sniff_qp *qp,
@@ -398,7 +386,7 @@ const char *sniff_next(struct sniffer *s, const struct sniff_qp *qp,
     const char *why = state(p, qp->state);
 
     why = why ? why : size(p, qp->mtu);
-    if (p->kind == SNIFF_CNP || why) {
+    if (p->kind == E2_CNP || why) {
         return why;
     }
     return p->response ? response(&f->rsp, p) : request(&f->req, p, qp);

@@ -2,7 +2,7 @@
 /*
  * qhca engine tests: a sniffer. It reads every packet that an engine sends, by
  * rules of its own, from IBTA volume 1 chapter 9, annexes A17 and A19, and
- * Documentation/conformance.md, without any table of the engine's.
+ * Documentation/conformance.md (tables.h), without any table of the engine's.
  */
 #ifndef QHCA_TESTS_SNIFF_H
 #define QHCA_TESTS_SNIFF_H
@@ -11,26 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum sniff_kind {
-    SNIFF_NONE,                 /* a reserved opcode */
-    SNIFF_SEND,
-    SNIFF_WRITE,
-    SNIFF_READ,
-    SNIFF_ATOMIC,
-    SNIFF_ATOMIC_WRITE,
-    SNIFF_FLUSH,
-    SNIFF_CNP,
-    /* responses */
-    SNIFF_READ_DATA,
-    SNIFF_ACK,
-    SNIFF_ATOMIC_ACK,
-};
-
 enum sniff_service { SNIFF_RC = 0, SNIFF_UC = 1, SNIFF_UD = 3, SNIFF_XRC = 5 };
 
 /* struct sniffed - a packet, as the sniffer reads it */
 struct sniffed {
-    enum sniff_kind kind;
+    uint8_t kind;               /* E2_*, of tables.h */
     unsigned service;           /* enum sniff_service */
     uint8_t opcode;
     bool first, last;           /* of its message */

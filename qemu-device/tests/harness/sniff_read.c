@@ -1,71 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: what the sniffer demands of each frame. The table of
- * opcodes is from E.2 in Documentation/conformance.md.
+ * qhca engine tests: what the sniffer demands of each frame.
  */
 #include <string.h>
 
 #include "sniff.h"
+#include "tables.h"
 
-#define ETH         14u
-#define TAG         4u
-#define IPV4        20u
-#define IPV6        40u
-#define UDP         8u
-#define BTH         12u
-#define ICRC        4u
-#define HEADERS_MAX (IPV6 + UDP + BTH)
-
-#define FIRST   1u
-#define LAST    2u
-#define ONLY    (FIRST | LAST)
-
-/* Extension headers. */
-enum ext {
-    NO_EXT, XRCETH, DETH, FETH, RETH, ATOMICETH, AETH, ATOMICACK, IMMDT, IETH,
-};
-
-static const uint8_t ext_len[] = {
-    [XRCETH] = 4, [DETH] = 8, [FETH] = 4, [RETH] = 16, [ATOMICETH] = 28,
-    [AETH] = 4, [ATOMICACK] = 8, [IMMDT] = 4, [IETH] = 4,
-};
-
-/* struct op - what the low five bits of an opcode say */
-struct op {
-    uint8_t kind, place;
-    uint8_t ext[2];             /* enum ext, in their order */
-};
-
-static const struct op ops[32] = {
-    [0x00] = { SNIFF_SEND, FIRST, { 0 } },
-    [0x01] = { SNIFF_SEND, 0, { 0 } },
-    [0x02] = { SNIFF_SEND, LAST, { 0 } },
-    [0x03] = { SNIFF_SEND, LAST, { IMMDT } },
-    [0x04] = { SNIFF_SEND, ONLY, { 0 } },
-    [0x05] = { SNIFF_SEND, ONLY, { IMMDT } },
-    [0x06] = { SNIFF_WRITE, FIRST, { RETH } },
-    [0x07] = { SNIFF_WRITE, 0, { 0 } },
-    [0x08] = { SNIFF_WRITE, LAST, { 0 } },
-    [0x09] = { SNIFF_WRITE, LAST, { IMMDT } },
-    [0x0a] = { SNIFF_WRITE, ONLY, { RETH } },
-    [0x0b] = { SNIFF_WRITE, ONLY, { RETH, IMMDT } },
-    [0x0c] = { SNIFF_READ, ONLY, { RETH } },
-    [0x0d] = { SNIFF_READ_DATA, FIRST, { AETH } },
-    [0x0e] = { SNIFF_READ_DATA, 0, { 0 } },
-    [0x0f] = { SNIFF_READ_DATA, LAST, { AETH } },
-    [0x10] = { SNIFF_READ_DATA, ONLY, { AETH } },
-    [0x11] = { SNIFF_ACK, ONLY, { AETH } },
-    [0x12] = { SNIFF_ATOMIC_ACK, ONLY, { AETH, ATOMICACK } },
-    [0x13] = { SNIFF_ATOMIC, ONLY, { ATOMICETH } },
-    [0x14] = { SNIFF_ATOMIC, ONLY, { ATOMICETH } },
-    [0x16] = { SNIFF_SEND, LAST, { IETH } },
-    [0x17] = { SNIFF_SEND, ONLY, { IETH } },
-    [0x1c] = { SNIFF_FLUSH, ONLY, { FETH, RETH } },
-    [0x1d] = { SNIFF_ATOMIC_WRITE, ONLY, { RETH } },
-};
-static const struct op cnp = { SNIFF_CNP, ONLY, { 0 } };
-
-#define OPCODE_CNP  0x81
+#define HEADERS_MAX (E1_IPV6_LEN + E1_UDP_LEN + E1_BTH_LEN)
 
 static uint32_t be(const uint8_t *p, unsigned bytes)
 {
@@ -75,38 +17,6 @@ static uint32_t be(const uint8_t *p, unsigned bytes)
         v = v << 8 | *p++;
     }
     return v;
-}
-
-/* The row of an opcode, or NULL if no QP of ours sends it. */
-static const struct op *op_of(uint8_t opcode)
-{
-    unsigned low = opcode & 0x1f;
-
-    if (opcode == OPCODE_CNP) {
-        return &cnp;
-    }
-    switch (opcode >> 5) {
-    case SNIFF_RC:
-        break;
-    case SNIFF_UC:
-        if (low > 0x0b) {
-            return NULL;
-        }
-        break;
-    case SNIFF_UD:
-        if (low != 0x04 && low != 0x05) {
-            return NULL;
-        }
-        break;
-    case SNIFF_XRC:
-        if (low > 0x17) {
-            return NULL;
-        }
-        break;
-    default:
-        return NULL;
-    }
-    return ops[low].kind ? &ops[low] : NULL;
 }
 
 /* ---- the ICRC (E-032, E-033) ---- */
@@ -132,7 +42,8 @@ static uint32_t crc_add(uint32_t crc, const uint8_t *p, size_t len)
 static bool icrc_right(const uint8_t *ip, const uint8_t *end)
 {
     bool v4 = ip[0] >> 4 == 4;
-    size_t ip_len = v4 ? IPV4 : IPV6, head = ip_len + UDP + BTH;
+    size_t ip_len = v4 ? E1_IPV4_LEN : E1_IPV6_LEN;
+    size_t head = ip_len + E1_UDP_LEN + E1_BTH_LEN;
     static const uint8_t lrh[8] = {
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
     };
@@ -147,7 +58,7 @@ static bool icrc_right(const uint8_t *ip, const uint8_t *end)
         h[1] = h[2] = h[3] = h[7] = 0xff;
     }
     h[ip_len + 6] = h[ip_len + 7] = 0xff;       /* UDP checksum */
-    h[ip_len + UDP + 4] = 0xff;                 /* F, B, reserved */
+    h[ip_len + E1_UDP_LEN + 4] = 0xff;          /* F, B, reserved */
     crc = crc_add(0xffffffffu, lrh, sizeof(lrh));
     crc = crc_add(crc, h, head);
     crc = ~crc_add(crc, ip + head, (size_t)(end - ip) - head);
@@ -161,7 +72,7 @@ static const char *read_ipv4(const uint8_t *ip, size_t len)
 {
     uint32_t sum = 0;
 
-    for (unsigned i = 0; i < IPV4; i += 2) {
+    for (unsigned i = 0; i < E1_IPV4_LEN; i += 2) {
         sum += be(ip + i, 2);
     }
     sum = (sum & 0xffff) + (sum >> 16);
@@ -183,7 +94,7 @@ static const char *read_ipv6(const uint8_t *ip, size_t len)
     if (ip[0] >> 4 != 6 || ip[6] != 17) {
         return "E-002: IPv6, UDP";
     }
-    return be(ip + 4, 2) == len - IPV6 ? NULL : "E-002: IPv6 length";
+    return be(ip + 4, 2) == len - E1_IPV6_LEN ? NULL : "E-002: IPv6 length";
 }
 
 /* A group has its own MAC (E-039). */
@@ -222,20 +133,20 @@ static const char *read_outer(const uint8_t *frame, size_t len, bool crosses,
                               const uint8_t **bth)
 {
     bool tag = be(frame + 12, 2) == 0x8100;
-    const uint8_t *ip = frame + ETH + (tag ? TAG : 0);
+    const uint8_t *ip = frame + E1_ETHERNET_LEN + (tag ? E1_802_1Q_LEN : 0);
     uint32_t type = be(ip - 2, 2);
     size_t left = len - (size_t)(ip - frame);
-    size_t ip_len = type == 0x0800 ? IPV4 : IPV6;
+    size_t ip_len = type == 0x0800 ? E1_IPV4_LEN : E1_IPV6_LEN;
     const char *why;
 
     if (type != 0x0800 && type != 0x86dd) {
         return "E-001: EtherType";
     }
-    if (left < ip_len + UDP + BTH + ICRC) {
+    if (left < ip_len + E1_UDP_LEN + E1_BTH_LEN + E1_ICRC_LEN) {
         return "E-010: length";
     }
     why = type == 0x0800 ? read_ipv4(ip, left) : read_ipv6(ip, left);
-    *bth = ip + ip_len + UDP;
+    *bth = ip + ip_len + E1_UDP_LEN;
     if (!why) {
         why = read_udp(ip + ip_len, left - ip_len);
     }
@@ -246,7 +157,7 @@ static const char *read_outer(const uint8_t *frame, size_t len, bool crosses,
         return "E-001: a group as source";
     }
     why = read_group(frame, ip, type == 0x0800);
-    if (!why && !icrc_right(ip, frame + len - ICRC)) {
+    if (!why && !icrc_right(ip, frame + len - E1_ICRC_LEN)) {
         why = "E-032, E-033: ICRC";
     }
     return why;
@@ -261,40 +172,33 @@ static void read_reth(struct sniffed *s, const uint8_t *p)
 }
 
 /* Reads the extension headers at @p; returns where they end, or NULL. */
-static const uint8_t *read_ext(struct sniffed *s, const struct op *op,
+static const uint8_t *read_ext(struct sniffed *s, const struct table_e2 *op,
                                const uint8_t *p, const uint8_t *end)
 {
-    uint8_t list[3] = { NO_EXT, op->ext[0], op->ext[1] };
+    for (unsigned i = 0; i < sizeof(op->ext); i++) {
+        uint8_t ext = op->ext[i];
 
-    if (s->service == SNIFF_UD) {
-        list[0] = DETH;
-    } else if (s->service == SNIFF_XRC && !s->response) {
-        list[0] = XRCETH;
-    }
-    for (unsigned i = 0; i < 3; i++) {
-        uint8_t ext = list[i];
-
-        if (end - p < ext_len[ext]) {
+        if (end - p < table_e1[ext]) {
             return NULL;
         }
-        if (ext == RETH) {
+        if (ext == E1_RETH) {
             read_reth(s, p);
-        } else if (ext == AETH) {
+        } else if (ext == E1_AETH) {
             s->has_aeth = true;
             s->syndrome = p[0];
             s->msn = be(p + 1, 3);
-        } else if ((ext == XRCETH && p[0]) || (ext == DETH && p[4]) ||
-                   (ext == FETH && (be(p, 4) & ~0x3fu))) {
+        } else if ((ext == E1_XRCETH && p[0]) || (ext == E1_DETH && p[4]) ||
+                   (ext == E1_FETH && (be(p, 4) & ~0x3fu))) {
             return NULL;
         }
-        p += ext_len[ext];
+        p += table_e1[ext];
     }
     return p;
 }
 
 static const char *read_bth(struct sniffed *s, const uint8_t *b)
 {
-    bool is_cnp = s->kind == SNIFF_CNP;
+    bool is_cnp = s->kind == E2_CNP;
 
     if ((b[1] & 0x0f) || b[4] != (is_cnp ? 0x40 : 0) || (b[8] & 0x7f)) {
         return "E-031: TVer, F, B and reserved bits";
@@ -320,11 +224,11 @@ static const char *read_bth(struct sniffed *s, const uint8_t *b)
 }
 
 /* SE is for the last packet of a SEND, or of a WRITE with immediate (B-045). */
-static const char *read_se(const struct sniffed *s, const struct op *op)
+static const char *read_se(const struct sniffed *s, const struct table_e2 *op)
 {
-    bool may = s->last && (s->kind == SNIFF_SEND ||
-                           (s->kind == SNIFF_WRITE &&
-                            (op->ext[0] == IMMDT || op->ext[1] == IMMDT)));
+    bool may = s->last && (s->kind == E2_SEND ||
+                           (s->kind == E2_RDMA_WRITE &&
+                            memchr(op->ext, E1_IMMDT, sizeof(op->ext))));
 
     return s->se && !may ? "B-045: SE" : NULL;
 }
@@ -334,7 +238,7 @@ static const char *read_syndrome(const struct sniffed *s)
     if (!s->has_aeth || s->syndrome == 0x1f) {
         return NULL;
     }
-    return s->kind == SNIFF_ACK &&
+    return s->kind == E2_ACKNOWLEDGE &&
            ((s->syndrome >= 0x20 && s->syndrome < 0x40) ||
             (s->syndrome >= 0x60 && s->syndrome <= 0x63)) ? NULL :
            "D-017, D-020, D-021: syndrome";
@@ -343,8 +247,8 @@ static const char *read_syndrome(const struct sniffed *s)
 static const char *read_payload(const struct sniffed *s, unsigned pad)
 {
     const uint8_t *end = s->payload + s->payload_len;
-    bool data = s->kind == SNIFF_SEND || s->kind == SNIFF_WRITE ||
-                s->kind == SNIFF_READ_DATA;
+    bool data = s->kind == E2_SEND || s->kind == E2_RDMA_WRITE ||
+                s->kind == E2_RDMA_READ_RESPONSE;
 
     if ((s->payload_len + pad) % 4) {
         return "E-030: PadCnt";
@@ -354,7 +258,7 @@ static const char *read_payload(const struct sniffed *s, unsigned pad)
             return "E-030: padding of zeroes";
         }
     }
-    if (s->kind == SNIFF_CNP) {
+    if (s->kind == E2_CNP) {
         for (size_t i = 0; i < s->payload_len; i++) {
             if (s->payload[i]) {
                 return "E-040: a CNP has 16 zeroes";
@@ -362,7 +266,7 @@ static const char *read_payload(const struct sniffed *s, unsigned pad)
         }
         return s->payload_len == 16 && !s->psn ? NULL : "E-040: CNP";
     }
-    if (s->kind == SNIFF_ATOMIC_WRITE) {
+    if (s->kind == E2_ATOMIC_WRITE) {
         return s->payload_len == 8 && s->dma_len == 8 ? NULL :
                "B-074: ATOMIC_WRITE of 8 bytes";
     }
@@ -372,8 +276,8 @@ static const char *read_payload(const struct sniffed *s, unsigned pad)
 const char *sniff_read(struct sniffed *s, const uint8_t *frame, size_t len,
                        bool crosses)
 {
-    const uint8_t *b, *end = frame + len - ICRC;
-    const struct op *op;
+    const uint8_t *b, *end = frame + len - E1_ICRC_LEN;
+    const struct table_e2 *op;
     unsigned pad;
     const char *why = read_outer(frame, len, crosses, &b);
 
@@ -381,23 +285,23 @@ const char *sniff_read(struct sniffed *s, const uint8_t *frame, size_t len,
     if (why) {
         return why;
     }
-    op = op_of(b[0]);
-    if (!op) {
+    op = &table_e2[b[0]];
+    if (op->op == E2_NONE) {
         return "E-027: an opcode that nobody has";
     }
     pad = b[1] >> 4 & 3;
     s->bth = b;
     s->opcode = b[0];
     s->service = b[0] >> 5;
-    s->kind = op->kind;
-    s->first = op->place & FIRST;
-    s->last = op->place & LAST;
-    s->response = s->kind >= SNIFF_READ_DATA;
+    s->kind = op->op;
+    s->first = op->first;
+    s->last = op->last;
+    s->response = op->response;
     s->se = b[1] & 0x80;
     s->dest_qp = be(b + 5, 3);
     s->ackreq = b[8] & 0x80;
     s->psn = be(b + 9, 3);
-    s->payload = read_ext(s, op, b + BTH, end);
+    s->payload = read_ext(s, op, b + E1_BTH_LEN, end);
     if (!s->payload || end - s->payload < (ptrdiff_t)pad) {
         return "E-005 to E-009: extension headers";
     }

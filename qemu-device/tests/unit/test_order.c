@@ -335,29 +335,6 @@ static void unreliable(void)
     CHECK(usable(f.key));
 }
 
-/* UD refuses them. */
-static void datagrams(void)
-{
-    static const uint8_t ops[] = {
-        QHCA_WR_REG_MR, QHCA_WR_LOCAL_INV, QHCA_WR_BIND_MW,
-        QHCA_WR_SEND_WITH_INV,
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
-        struct rc_opts o = opts_of(QHCA_QPT_UD);
-        struct rc_wr wr;
-
-        start();
-        o.qp_flags = KERNEL_QP;
-        add_scripted(&o, QHCA_QPS_RTS);
-        wr = wr_inv(&qp, ops[i], f.key);
-        if (ops[i] == QHCA_WR_SEND_WITH_INV) {
-            wr = rc_wr(&qp, ops[i], 0, 8);      /* a SEND would be sent */
-        }
-        rc_finish(&qp, &wr, QHCA_WC_LOC_QP_OP_ERR);
-    }
-}
-
 /* WRs without packets must not have SGEs or inline data. */
 static void malformed(void)
 {
@@ -385,7 +362,6 @@ static const struct test tests[] = {
     { "more WRs than a QP starts at a time", many },
     { "unsignaled WRs, which the CQE of a later one counts", unsignaled },
     { "B-010 B-011 A-091 UC", unreliable },
-    { "B-003 B-009 B-010 B-011 B-020 I-051 not on UD", datagrams },
     { "WRs without packets must not have data", malformed },
 };
 

@@ -124,7 +124,7 @@ static void queue_pair(void)
     a = distinct();
     for (unsigned s = QHCA_QPS_INIT; s <= QHCA_QPS_RTS; s++) {
         a.state = (uint8_t)s;
-        CHECK_EQ(rc_modify(&qp, &a, rc_step_mask[o.type][s] |
+        CHECK_EQ(rc_modify(&qp, &a, rc_step_mask(o.type, s) |
                            (s == QHCA_QPS_RTS ? QHCA_QP_RATE_LIMIT : 0)),
                  QHCA_OK);
     }

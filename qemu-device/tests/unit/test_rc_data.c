@@ -4,6 +4,7 @@
  * loopback and between two engines.
  */
 #include "harness/fixture.h"
+#include "tables.h"
 
 #define HALF    (NODE_MEM / 2)
 
@@ -85,21 +86,19 @@ static void recv_cut(uint64_t wr_id, uint64_t off, uint32_t len)
 static void check_recv(uint8_t opcode, uint64_t wr_id, uint32_t len,
                        uint32_t imm)
 {
-    bool has_imm = opcode == QHCA_WR_SEND_WITH_IMM ||
-                   opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
+    const struct table_b1 *row = rc_b1(opcode);
     struct qhca_cqe c;
 
-    if (opcode == QHCA_WR_RDMA_WRITE || opcode == QHCA_WR_RDMA_READ) {
+    if (!row->takes_recv) {
         rc_expect_none(&peer.rcq);
         return;
     }
     c = rc_expect(&peer.rcq, wr_id, QHCA_WC_SUCCESS);
-    CHECK_EQ(c.opcode, opcode == QHCA_WR_RDMA_WRITE_WITH_IMM ?
-                       QHCA_CQE_RECV_RDMA_WITH_IMM : QHCA_CQE_RECV);
+    CHECK_EQ(c.opcode, row->recv_cqe);
     CHECK_EQ(le32toh(c.byte_len), len);
     CHECK_EQ(le32toh(c.qpn), peer.qpn);
-    CHECK_EQ(le16toh(c.flags) & QHCA_CQE_IMM, has_imm ? QHCA_CQE_IMM : 0);
-    CHECK(!has_imm || c.imm == imm);
+    CHECK_EQ(le16toh(c.flags) & (QHCA_CQE_IMM | QHCA_CQE_INV), row->recv_flags);
+    CHECK(!(row->recv_flags & QHCA_CQE_IMM) || c.imm == imm);
 }
 
 /* One message from @qp, checked on both sides. */
@@ -123,7 +122,7 @@ static void transfer(uint8_t opcode, uint32_t len, unsigned sges)
     rc_aim(&wr, end, HALF + 5);
     wr.imm = 0x01020304 + seed;
     cut(&wr, sges);
-    if (opcode != QHCA_WR_RDMA_WRITE && !read) {
+    if (rc_b1(opcode)->takes_recv) {
         bool imm_only = opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
 
         if (sges > 2 && !imm_only) {

@@ -5,6 +5,7 @@
  */
 #include "harness/fixture.h"
 #include "harness/sniff.h"
+#include "tables.h"
 
 #define QPN     0x55u
 #define MTU     1024u
@@ -336,11 +337,11 @@ static void test_listens(void)
 {
     for (unsigned i = 0; i < 2; i++) {
         struct sniff_qp of = { .mtu = MTU, .state = QHCA_QPS_RTS };
-        struct sniffed s = { .service = SNIFF_RC, .kind = SNIFF_SEND,
+        struct sniffed s = { .service = SNIFF_RC, .kind = E2_SEND,
                              .first = true, .last = true,
                              .psn = RC_OPTS.sq_psn + 1, .bth = frame,
                              .header_len = BTH_LEN };
-        struct sniffed ack = { .service = SNIFF_RC, .kind = SNIFF_ACK,
+        struct sniffed ack = { .service = SNIFF_RC, .kind = E2_ACKNOWLEDGE,
                                .first = true, .last = true, .response = true,
                                .psn = RC_OPTS.sq_psn + 1 };
 

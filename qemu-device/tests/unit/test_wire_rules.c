@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "harness/fixture.h"
+#include "tables.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 #define SQ_PSN  0x111111u
@@ -26,9 +27,9 @@ static void start(bool ipv6, uint8_t tclass, uint8_t hop_limit,
     a.av.hop_limit = hop_limit;
     a.av.flow_label = htole32(flow_label);
     a.state = QHCA_QPS_RTR;
-    CHECK_EQ(rc_modify(&qp, &a, RC_RTR_MASK), 0);
+    CHECK_EQ(rc_modify(&qp, &a, rc_step_mask(QHCA_QPT_RC, a.state)), 0);
     a.state = QHCA_QPS_RTS;
-    CHECK_EQ(rc_modify(&qp, &a, RC_RTS_MASK), 0);
+    CHECK_EQ(rc_modify(&qp, &a, rc_step_mask(QHCA_QPT_RC, a.state)), 0);
 }
 
 static const uint8_t *ip_of(const struct sent *f)
@@ -284,8 +285,8 @@ static void spoilt(unsigned at, bool fit, enum qhca_counter counts)
     refit = fit;
     rc_send(&qp, 64);
     net_run(net, 10000000000ull);
-    done(0, QHCA_WC_RETRY_EXC_ERR);
-    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    done(0, I_024_RQ);
+    CHECK_EQ(rc_state(&qp), I_024_RQ_QP);
     CHECK_EQ(rc_state(&peer), QHCA_QPS_RTS);
     rc_expect_none(&peer.rcq);
     CHECK_EQ(counter(there.g, counts), RC_OPTS.retry + 1);

@@ -239,25 +239,6 @@ static void doorbells(void)
     CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), bad + 4);
 }
 
-/* B-011: REG_MR is for RC and UC. */
-static void opcodes(void)
-{
-    for (unsigned op = 0; op < 256; op++) {
-        struct rc_opts o = RC_OPTS;
-        struct rc_wr wr;
-
-        if (op <= QHCA_WR_LOCAL_INV || op == QHCA_WR_RDMA_READ_WITH_INV) {
-            continue;
-        }
-        o.qp_flags = KERNEL_QP;
-        x = xrc_new(&o);
-        xrc_alone(&x->ini);
-        wr = xrc_wr(x, 0, (uint8_t)op, 0);
-        rc_finish(&x->ini, &wr, QHCA_WC_LOC_QP_OP_ERR);
-        CHECK_EQ(rc_state(&x->ini), QHCA_QPS_ERR);
-    }
-}
-
 static const struct test tests[] = {
     { "G-012 XRC domains", domains },
     { "C-023 G-012 G-017 objects of an SRQ", srq_objects },
@@ -267,7 +248,6 @@ static const struct test tests[] = {
     { "A-014 A-015 G-012 QPs with wrong parameters", create_qp },
     { "A-072 query_qp", query_qp },
     { "J-020 doorbells", doorbells },
-    { "B-011 B-014 opcodes", opcodes },
 };
 
 TEST_MAIN(tests)
