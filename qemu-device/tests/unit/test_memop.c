@@ -6,6 +6,7 @@
 #include "harness/debug.h"
 #include "harness/fixture.h"
 #include "harness/keys.h"
+#include "tables.h"
 
 #define RW      (QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
                  QHCA_ACCESS_REMOTE_READ)
@@ -113,8 +114,8 @@ static void data(void)
     CHECK(guest_is_filled(g, node.mr.addr + 30000, 2999, 6));
     inv(next_key(f.key), QHCA_WC_SUCCESS);
     wr.wr_id++;
-    rc_finish(&peer, &wr, QHCA_WC_REM_ACCESS_ERR);              /* I-010 */
-    eq_expect(&node.async, QHCA_EVENT_QP_ACCESS_ERR, qp.qpn);
+    rc_finish(&peer, &wr, I_010_RQ);
+    eq_expect(&node.async, I_010_EVENT, qp.qpn);
 }
 
 static const struct {
@@ -163,8 +164,8 @@ static void refused_regs(void)
         wr.block_shift = bad_regs[i].shift;
         tap_note("%s", bad_regs[i].what);
         rc_finish(&qp, &wr, bad_regs[i].table_add > 4 ? QHCA_WC_LOC_PROT_ERR :
-                                                        QHCA_WC_MW_BIND_ERR);
-        CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+                                                        I_035_RQ);
+        CHECK_EQ(rc_state(&qp), I_035_RQ_QP);
         CHECK(!usable(f.key, bad_regs[i].addr, 1, 0));
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, f.key), QHCA_OK);
         CHECK_EQ(g->e->table_blocks, before);
@@ -194,13 +195,13 @@ static void wrong_objects(void)
             reg(&f, f.key, QHCA_WC_SUCCESS);
         }
         if (i < INV_MEM) {
-            reg(&f, i == REG_VALID ? next_key(key) : key, QHCA_WC_MW_BIND_ERR);
+            reg(&f, i == REG_VALID ? next_key(key) : key, I_035_RQ);
         } else {
-            inv(i == INV_VARIANT ? next_key(key) : key, QHCA_WC_MW_BIND_ERR);
+            inv(i == INV_VARIANT ? next_key(key) : key, I_035_RQ);
         }
         CHECK(usable(node.mr.key, node.mr.addr, 1, 0));
         CHECK_EQ(usable(f.key, IOVA, 1, 0), i == REG_VALID || i == INV_VARIANT);
-        CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);                  /* I-035 */
+        CHECK_EQ(rc_state(&qp), I_035_RQ_QP);
         CHECK(counter(g, QHCA_CNT_BAD_KEY) > 0);
     }
 }
@@ -328,10 +329,7 @@ static void wire(void)
     rc_expect_none(&qp.rcq);
 }
 
-/*
- * F-056, I-033; a region without remote rights cannot be invalidated by the
- * peer.
- */
+/* F-056; the peer cannot invalidate a region without remote rights. */
 static void refused_send_inv(void)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -350,8 +348,8 @@ static void refused_send_inv(void)
                     i == 2 ? next_key(f.key) : f.key;
         peer_inject(&qp, &p, NULL, 0);
         peer_expect_none(&qp);          /* class J: neither ACK nor NAK */
-        rc_expect(&qp.rcq, 1, QHCA_WC_REM_INV_REQ_ERR);
-        CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+        rc_expect(&qp.rcq, 1, I_033_RS);
+        CHECK_EQ(rc_state(&qp), I_033_RS_QP);
         CHECK(usable(f.key, IOVA, 1, 0));
         CHECK(usable(node.mr.key, node.mr.addr, 1, 0));
     }

@@ -3,6 +3,7 @@
  * Memory windows: binding, and how a window ends.
  */
 #include "harness/windows.h"
+#include "tables.h"
 
 /* ---- objects ---- */
 
@@ -265,8 +266,8 @@ static void refused_binds(void)
         wr = wr_bind(&qp, key ^ 1, 0, NODE_MEM, RD | WR);
         spoil(&wr, type, how, pd_create(g));
         tap_note("type %u, mistake %u", type, how);
-        rc_finish(&qp, &wr, QHCA_WC_MW_BIND_ERR);
-        CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+        rc_finish(&qp, &wr, I_034_RQ);
+        CHECK_EQ(rc_state(&qp), I_034_RQ_QP);
         CHECK(how == BIND_ON_MR || !usable(&qp, wr.key, at(0), 1, RD));
         CHECK(usable(&qp, node.mr.key, at(0), NODE_MEM, RD));
         CHECK_EQ(usable(&qp, key ^ 2, at(50), 100, RD), type == QHCA_MW_1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Memory windows: what QPs may use them for. */
 #include "harness/windows.h"
+#include "tables.h"
 
 static void over_the_wire(void)
 {
@@ -18,10 +19,9 @@ static void over_the_wire(void)
         CHECK_EQ(use(&peer, QHCA_WR_RDMA_WRITE, key, at(4096), 4096), 0);
         CHECK_EQ(use(&peer, QHCA_WR_RDMA_READ, key, at(4097), 4095), 0);
         CHECK_EQ(use(&peer, QHCA_WR_ATOMIC_FETCH_AND_ADD, key, at(4104), 8), 0);
-        /* F-045, F-047, I-011: through another QP. */
+        /* F-045, F-047: through another QP. */
         CHECK_EQ(use(&other_peer, QHCA_WR_RDMA_WRITE, key, at(4096), 8),
-                 types[i] == QHCA_MW_1 ? QHCA_WC_SUCCESS :
-                                         QHCA_WC_REM_ACCESS_ERR);
+                 types[i] == QHCA_MW_1 ? QHCA_WC_SUCCESS : I_011_RQ);
         CHECK_EQ(use(&peer, QHCA_WR_RDMA_WRITE, key, at(4096), 4097),
                  QHCA_WC_REM_ACCESS_ERR);
     }

@@ -6,6 +6,7 @@
 #include "harness/debug.h"
 #include "harness/fixture.h"
 #include "harness/keys.h"
+#include "tables.h"
 
 #define RW      (QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
                  QHCA_ACCESS_REMOTE_READ | QHCA_ACCESS_REMOTE_ATOMIC)
@@ -187,23 +188,20 @@ static const struct {
     uint32_t num_blocks, offset;
     int word;
     uint64_t value;
-    unsigned status;
 } bad[] = {
-    { "an odd number of words", TOTAL, 0, 11, 0, -1, 0, QHCA_WC_MW_BIND_ERR },
-    { "too many words", TOTAL, 0, 14, 0, -1, 0, QHCA_WC_MW_BIND_ERR },
-    { "no words", TOTAL, 0, 0, 0, -1, 0, QHCA_WC_MW_BIND_ERR },
-    { "nothing", 0, 0, 12, 0, -1, 0, QHCA_WC_MW_BIND_ERR },
-    { "more than there is", TOTAL + 1, 0, 12, 0, -1, 0, QHCA_WC_MW_BIND_ERR },
-    { "all of it", UINT64_MAX, 0, 12, 0, -1, 0, QHCA_WC_MW_BIND_ERR },
-    { "a piece too many", 9104, 0, 12, 0, -1, 0, QHCA_WC_MW_BIND_ERR },
-    { "an offset", TOTAL, 0, 12, 1, -1, 0, QHCA_WC_MW_BIND_ERR },
-    { "an end before the last", TOTAL, 0, 12, 0, 3, 0, QHCA_WC_MW_BIND_ERR },
-    { "an end that is none", TOTAL, 0, 12, 0, 11, UINT64_MAX,
-      QHCA_WC_MW_BIND_ERR },
-    { "a piece that wraps", TOTAL, 0, 12, 0, 2, UINT64_MAX - 4998,
-      QHCA_WC_MW_BIND_ERR },
-    { "a list not aligned", TOTAL, 4, 12, 0, -1, 0, QHCA_WC_MW_BIND_ERR },
-    { "no list", TOTAL, 1ull << 60, 12, 0, -1, 0, QHCA_WC_LOC_PROT_ERR },
+    { "an odd number of words", TOTAL, 0, 11, 0, -1, 0 },
+    { "too many words", TOTAL, 0, 14, 0, -1, 0 },
+    { "no words", TOTAL, 0, 0, 0, -1, 0 },
+    { "nothing", 0, 0, 12, 0, -1, 0 },
+    { "more than there is", TOTAL + 1, 0, 12, 0, -1, 0 },
+    { "all of it", UINT64_MAX, 0, 12, 0, -1, 0 },
+    { "a piece too many", 9104, 0, 12, 0, -1, 0 },
+    { "an offset", TOTAL, 0, 12, 1, -1, 0 },
+    { "an end before the last", TOTAL, 0, 12, 0, 3, 0 },
+    { "an end that is none", TOTAL, 0, 12, 0, 11, UINT64_MAX },
+    { "a piece that wraps", TOTAL, 0, 12, 0, 2, UINT64_MAX - 4998 },
+    { "a list not aligned", TOTAL, 4, 12, 0, -1, 0 },
+    { "no list", TOTAL, 1ull << 60, 12, 0, -1, 0 },
 };
 
 static void refused(void)
@@ -221,7 +219,7 @@ static void refused(void)
             list[bad[i].word] = htole64(bad[i].value);
         }
         tap_note("%s", bad[i].what);
-        rc_finish(&qp, &wr, bad[i].status);
+        rc_finish(&qp, &wr, bad[i].add > 4 ? QHCA_WC_LOC_PROT_ERR : I_035_RQ);
         CHECK(!usable(IOVA, 1));
     }
 }

@@ -4,6 +4,7 @@
  * against a scripted peer.
  */
 #include "harness/fixture.h"
+#include "tables.h"
 
 #define PSN         0x222222u       /* rq_psn of RC_OPTS */
 #define GLOBAL      QHCA_FLUSH_GLOBAL
@@ -144,8 +145,8 @@ static void test_kinds(void)
         inject(&p);
         if (!known) {
             expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_ACCESS_ERR);
-        } else if (type & PERSISTENT) {         /* no key allows it: I-037 */
-            expect_refusal(AETH_NAK_ACCESS, PSN, QHCA_EVENT_QP_ACCESS_ERR);
+        } else if (type & PERSISTENT) {         /* no key allows it */
+            expect_refusal(I_037_NAK, PSN, I_037_EVENT);
         } else {
             expect_done(PSN, 1);
         }
@@ -223,7 +224,7 @@ static void test_both(void)
         p = flush(PSN, 0, 8, QHCA_FLUSH_RANGE);
         p.flush_type = GLOBAL | PERSISTENT;
         inject(&p);
-        expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_REQ_ERR);
+        expect_refusal(I_038_NAK, PSN, I_038_EVENT);
     }
 }
 
@@ -243,7 +244,7 @@ static void test_dma(void)
     CHECK_EQ(counter(g, QHCA_CNT_DMA_ERR), 1);
 }
 
-/* I-025, I-026, D-068: each request uses one of the resources. */
+/* D-068: each request uses one of the resources. */
 static void test_resources(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -254,7 +255,7 @@ static void test_resources(void)
         start_alone(&o);
         p = i ? store(PSN, 0) : flush(PSN, 0, 8, QHCA_FLUSH_RANGE);
         inject(&p);
-        expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_ACCESS_ERR);
+        expect_refusal(I_025_NAK, PSN, I_025_EVENT);
     }
     o.dest_rd_atomic = 2;
     start_alone(&o);
@@ -275,7 +276,7 @@ static void test_resources(void)
     }
     expect_done(PSN, 1);
     expect_done(PSN + 1, 2);
-    expect_refusal(AETH_NAK_INV_REQ, PSN + 2, QHCA_EVENT_QP_ACCESS_ERR);
+    expect_refusal(I_026_NAK, PSN + 2, I_026_EVENT);
     CHECK_EQ(g->stores, 1);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "harness/debug.h"
 #include "harness/scripted.h"
+#include "tables.h"
 
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
 #define T(code) (4096ull << (code))
@@ -136,6 +137,7 @@ static void test_local_errors(void)
         QHCA_WR_SEND, QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_READ,
         QHCA_WR_ATOMIC_FETCH_AND_ADD,
     };
+    static const uint8_t status[] = { I_001_RQ, I_002_RQ, I_001_RQ, I_003_RQ };
 
     for (unsigned i = 0; i < 4 * 4; i++) {
         uint8_t op = ops[i % 4];
@@ -151,10 +153,10 @@ static void test_local_errors(void)
             wr.sge[0].lkey ^= 1;
             break;
         case 1:
-            wr.sge[0].addr = node.mr.addr + NODE_MEM - 7;       /* I-002 */
+            wr.sge[0].addr = node.mr.addr + NODE_MEM - 7;
             break;
         default:
-            wr.sge[0].addr = mr.addr;                           /* I-003 */
+            wr.sge[0].addr = mr.addr;
             wr.sge[0].lkey = mr.key;
             break;
         }
@@ -162,14 +164,14 @@ static void test_local_errors(void)
         if (i / 4 == 3 && op != QHCA_WR_RDMA_READ && i % 4 < 2) {
             CHECK_EQ(peer_drain(&qp), 1);       /* reading is allowed */
         } else {
-            done(0, QHCA_WC_LOC_PROT_ERR);
+            done(0, status[i / 4]);
             CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
             CHECK_EQ(peer_drain(&qp), 0);
         }
     }
 }
 
-/* I-001, F-008: the region is deregistered when half of a message is sent. */
+/* F-008: the region is deregistered when half of a message is sent. */
 static void test_dereg_midway(void)
 {
     struct rc_wr wr;
@@ -186,7 +188,7 @@ static void test_dereg_midway(void)
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
     peer_ack(&qp, PSN);
     done(0, 0);
-    done(1, QHCA_WC_LOC_PROT_ERR);
+    done(1, I_001_RQ);
     CHECK_EQ(peer_drain(&qp), 0);
     CHECK(g->host.deadline == UINT64_MAX);
 }
@@ -195,7 +197,7 @@ static void test_lengths(void)
 {
     struct rc_wr wr;
 
-    start_alone(&RC_OPTS);      /* I-032, B-027: 2^32 + 8 in all */
+    start_alone(&RC_OPTS);      /* B-027: 2^32 + 8 in all */
     wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 8);
     for (unsigned i = 1; i < 3; i++) {
         wr.sge[i] = wr.sge[0];
@@ -203,17 +205,17 @@ static void test_lengths(void)
     }
     wr.num_sge = 3;
     rc_post(&qp, &wr);
-    done(0, QHCA_WC_LOC_LEN_ERR);
+    done(0, I_032_RQ);
 
     start_alone(&RC_OPTS);      /* one byte too many */
     wr.sge[0].length = 1;
     wr.num_sge = 2;
     rc_post(&qp, &wr);
-    done(0, QHCA_WC_LOC_LEN_ERR);
+    done(0, I_032_RQ);
 
     start_alone(&RC_OPTS);      /* B-032 */
     post(QHCA_WR_ATOMIC_CMP_AND_SWP, 7);
-    done(0, QHCA_WC_LOC_LEN_ERR);
+    done(0, I_032_RQ);
 
     start_alone(&RC_OPTS);      /* B-054: nowhere to put the old value */
     wr = rc_wr(&qp, QHCA_WR_ATOMIC_FETCH_AND_ADD, 0, 8);

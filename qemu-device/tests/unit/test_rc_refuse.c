@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "harness/scripted.h"
+#include "tables.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 #define MTU     1024
@@ -22,7 +23,8 @@ static void test_remote_errors(void)
         for (unsigned what = KEY; what <= ALIGN; what++) {
             struct rc_opts o = RC_OPTS;
             bool atomic = i >= 2;
-            uint8_t nak = AETH_NAK_ACCESS, event = QHCA_EVENT_QP_ACCESS_ERR;
+            unsigned nak = what == KEY ? I_004_NAK : I_007_NAK;
+            unsigned event = what == KEY ? I_004_EVENT : I_007_EVENT;
             uint32_t pd2;
             struct gmr mr;
             struct roce_packet p;
@@ -32,8 +34,8 @@ static void test_remote_errors(void)
             }
             if (what == QPFLAG) {
                 o.access = 0;
-                nak = AETH_NAK_INV_REQ;                         /* I-013 */
-                event = QHCA_EVENT_QP_REQ_ERR;
+                nak = I_013_NAK;
+                event = I_013_EVENT;
             }
             start_responder(&o, QHCA_QPS_RTS);
             pd2 = what == PD ? pd_create(g) : node.pdn;
@@ -49,14 +51,16 @@ static void test_remote_errors(void)
             }
             if (what == HUGE_LEN) {
                 p.dma_len = 0x80000001u;
-                nak = AETH_NAK_INV_REQ;
+                nak = I_029_NAK;
+                event = I_029_EVENT;
             }
             if (what == ALIGN) {
                 p.va += 4;
-                nak = AETH_NAK_INV_REQ;                         /* I-017 */
+                nak = I_017_NAK;
+                event = I_017_EVENT;
             }
             peer_inject(&qp, &p, data, i == 0 ? 8 : 0);
-            expect_refusal(nak, PSN, event);
+            expect_refusal((uint8_t)nak, PSN, event);
             for (unsigned j = 0; j < 4096; j++) {
                 CHECK(*(uint8_t *)guest_ptr(g, mr.addr + j, 1) == 0x33);
             }
@@ -141,30 +145,26 @@ static void test_write_lengths(void)
         uint32_t dma_len;
         uint8_t op[2];
         uint16_t len[2];
-        uint8_t nak;
     } c[] = {
-        { NODE_MEM, { RC_WRITE_FIRST, 0 }, { MTU, 0 }, AETH_NAK_ACCESS },
-        { 9, { RC_WRITE_ONLY, 0 }, { 8, 0 }, AETH_NAK_INV_REQ },
-        { 7, { RC_WRITE_ONLY, 0 }, { 8, 0 }, AETH_NAK_INV_REQ },
-        { MTU, { RC_WRITE_FIRST, 0 }, { MTU, 0 }, AETH_NAK_INV_REQ },
-        { MTU + 9, { RC_WRITE_FIRST, RC_WRITE_LAST }, { MTU, 8 },
-          AETH_NAK_INV_REQ },
-        { MTU + 7, { RC_WRITE_FIRST, RC_WRITE_LAST }, { MTU, 8 },
-          AETH_NAK_INV_REQ },
-        { 2 * MTU, { RC_WRITE_FIRST, RC_WRITE_MIDDLE }, { MTU, MTU },
-          AETH_NAK_INV_REQ },
-        { 0x80000001u, { RC_WRITE_FIRST, 0 }, { MTU, 0 }, AETH_NAK_INV_REQ },
+        { NODE_MEM, { RC_WRITE_FIRST, 0 }, { MTU, 0 } },     /* I-007 */
+        { 9, { RC_WRITE_ONLY, 0 }, { 8, 0 } },
+        { 7, { RC_WRITE_ONLY, 0 }, { 8, 0 } },
+        { MTU, { RC_WRITE_FIRST, 0 }, { MTU, 0 } },
+        { MTU + 9, { RC_WRITE_FIRST, RC_WRITE_LAST }, { MTU, 8 } },
+        { MTU + 7, { RC_WRITE_FIRST, RC_WRITE_LAST }, { MTU, 8 } },
+        { 2 * MTU, { RC_WRITE_FIRST, RC_WRITE_MIDDLE }, { MTU, MTU } },
+        { 0x80000001u, { RC_WRITE_FIRST, 0 }, { MTU, 0 } },
         /* Packets of another PMTU. */
-        { 2 * MTU, { RC_WRITE_FIRST, 0 }, { MTU / 2, 0 }, AETH_NAK_INV_REQ },
-        { 4 * MTU, { RC_WRITE_FIRST, 0 }, { 2 * MTU, 0 }, AETH_NAK_INV_REQ },
-        { MTU + 4, { RC_WRITE_ONLY, 0 }, { MTU + 4, 0 }, AETH_NAK_INV_REQ },
-        { 3 * MTU, { RC_WRITE_FIRST, RC_WRITE_MIDDLE }, { MTU, MTU - 4 },
-          AETH_NAK_INV_REQ },
-        { 2 * MTU + 4, { RC_WRITE_FIRST, RC_WRITE_LAST }, { MTU, MTU + 4 },
-          AETH_NAK_INV_REQ },
+        { 2 * MTU, { RC_WRITE_FIRST, 0 }, { MTU / 2, 0 } },
+        { 4 * MTU, { RC_WRITE_FIRST, 0 }, { 2 * MTU, 0 } },
+        { MTU + 4, { RC_WRITE_ONLY, 0 }, { MTU + 4, 0 } },
+        { 3 * MTU, { RC_WRITE_FIRST, RC_WRITE_MIDDLE }, { MTU, MTU - 4 } },
+        { 2 * MTU + 4, { RC_WRITE_FIRST, RC_WRITE_LAST }, { MTU, MTU + 4 } },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
+        uint8_t nak = i ? I_029_NAK : I_007_NAK;
+        unsigned event = i ? I_029_EVENT : I_007_EVENT;
         struct roce_packet p;
 
         start_responder(&RC_OPTS, QHCA_QPS_RTS);
@@ -173,10 +173,10 @@ static void test_write_lengths(void)
         if (c[i].op[1]) {
             expect_ack(PSN, 0);
             inject(c[i].op[1], PSN + 1, c[i].len[1]);
-            expect_refusal(c[i].nak, PSN + 1, QHCA_EVENT_QP_ACCESS_ERR);
+            expect_refusal(nak, PSN + 1, event);
             CHECK(memory_is(64 + MTU, 2 * MTU, 0));
         } else {
-            expect_refusal(c[i].nak, PSN, QHCA_EVENT_QP_ACCESS_ERR);
+            expect_refusal(nak, PSN, event);
             CHECK(memory_is(0, NODE_MEM, 0));
         }
     }
@@ -194,8 +194,8 @@ static void test_receive_errors(void)
     inject(RC_SEND_FIRST, PSN, MTU);
     expect_ack(PSN, 0);
     inject(RC_SEND_LAST, PSN + 1, 5);
-    expect_refusal(AETH_NAK_INV_REQ, PSN + 1, 0);
-    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
+    expect_refusal(I_014_NAK, PSN + 1, 0);
+    rc_expect(&qp.rcq, 1, I_014_RS);
     CHECK(memory_is(64 + MTU, 100, 0));
 
     start_responder(&RC_OPTS, QHCA_QPS_RTS);
@@ -203,22 +203,22 @@ static void test_receive_errors(void)
     sge[0] = (struct qhca_seg_le) { ro.addr, 100, ro.key };
     rc_recv_raw(&qp, 1, 1, sge);
     inject(RC_SEND_ONLY, PSN, 5);
-    expect_refusal(AETH_NAK_OP, PSN, 0);
-    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_PROT_ERR);
+    expect_refusal(I_015_NAK, PSN, 0);
+    rc_expect(&qp.rcq, 1, I_015_RS);
 
     start_responder(&RC_OPTS, QHCA_QPS_RTS);
     rc_recv_raw(&qp, 1, 5, sge);        /* the queue allows 4 */
     inject(RC_SEND_ONLY, PSN, 5);
-    expect_refusal(AETH_NAK_OP, PSN, 0);
-    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_QP_OP_ERR);
+    expect_refusal(I_016_NAK, PSN, 0);
+    rc_expect(&qp.rcq, 1, I_016_RS);
 
     start_responder(&RC_OPTS, QHCA_QPS_RTS);
     rc_recv(&qp, 1, 0, 100);
     p = request(RC_WRITE_ONLY_IMM, PSN, 0, 4);
     p.rkey ^= 1;
     peer_inject(&qp, &p, data, 4);
-    expect_refusal(AETH_NAK_ACCESS, PSN, 0);
-    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_ACCESS_ERR);
+    expect_refusal(I_012_NAK, PSN, 0);
+    rc_expect(&qp.rcq, 1, I_012_RS);
 
     start_responder(&RC_OPTS, QHCA_QPS_RTS);    /* unreadable ring (H-002) */
     rc_recv(&qp, 1, 0, 100);
@@ -264,7 +264,7 @@ static void test_resources(void)
     o.dest_rd_atomic = 0;
     start_responder(&o, QHCA_QPS_RTS);
     inject(RC_READ_REQUEST, PSN, 0);
-    expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_ACCESS_ERR);
+    expect_refusal(I_025_NAK, PSN, I_025_EVENT);
 
     o.dest_rd_atomic = 2;
     start_responder(&o, QHCA_QPS_RTS);
@@ -282,10 +282,10 @@ static void test_resources(void)
     }
     peer_expect(&qp, RC_READ_RESP_ONLY, PSN);
     peer_expect(&qp, RC_READ_RESP_ONLY, PSN + 1);
-    expect_refusal(AETH_NAK_INV_REQ, PSN + 2, QHCA_EVENT_QP_ACCESS_ERR);
+    expect_refusal(I_026_NAK, PSN + 2, I_026_EVENT);
 }
 
-/* I-036, D-069: the region is deregistered while it is being read. */
+/* D-069: the region is deregistered while it is being read. */
 static void test_dereg_mid_read(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -308,7 +308,7 @@ static void test_dereg_mid_read(void)
         CHECK_EQ(p.opcode, n == 1 ? RC_READ_RESP_FIRST : RC_READ_RESP_MIDDLE);
     }
     CHECK(n > 0 && n < 4096);
-    expect_refusal(AETH_NAK_ACCESS, PSN + n, QHCA_EVENT_QP_ACCESS_ERR);
+    expect_refusal(I_036_NAK, PSN + n, I_036_EVENT);
 }
 
 static const struct test tests[] = {

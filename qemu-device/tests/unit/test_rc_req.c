@@ -4,6 +4,7 @@
  * completions.
  */
 #include "harness/scripted.h"
+#include "tables.h"
 
 #define PSN         0x111111u       /* sq_psn of RC_OPTS */
 #define T(code)     (4096ull << (code))
@@ -140,7 +141,7 @@ static void test_fatal_naks(void)
         peer_nak(&qp, naks[i].syndrome, PSN + 2);
         done(0, 0);                                             /* D-025 */
         done(1, 0);
-        done(2, naks[i].status);                                /* I-052 */
+        done(2, naks[i].status);
         done(3, QHCA_WC_WR_FLUSH_ERR);
         done(4, QHCA_WC_WR_FLUSH_ERR);
         expect_dead();                                          /* D-026 */
@@ -153,11 +154,12 @@ static void test_bad_answers(void)
         uint8_t op, answer;
         size_t len;
     } bad[] = {
-        { QHCA_WR_SEND, RC_READ_RESP_ONLY, 4 },                 /* I-030 */
+        { QHCA_WR_SEND, RC_READ_RESP_ONLY, 4 },
         { QHCA_WR_SEND, RC_ATOMIC_ACKNOWLEDGE, 0 },
         { QHCA_WR_RDMA_READ, RC_ATOMIC_ACKNOWLEDGE, 0 },
         { QHCA_WR_ATOMIC_FETCH_AND_ADD, RC_READ_RESP_ONLY, 8 },
-        { QHCA_WR_RDMA_READ, RC_READ_RESP_ONLY, 4 },            /* I-031 */
+        /* I-031 */
+        { QHCA_WR_RDMA_READ, RC_READ_RESP_ONLY, 4 },
         { QHCA_WR_RDMA_READ, RC_READ_RESP_ONLY, 12 },
         { QHCA_WR_RDMA_READ, RC_READ_RESP_ONLY, 0 },
         { QHCA_WR_RDMA_READ, RC_READ_RESP_FIRST, 8 },
@@ -168,7 +170,7 @@ static void test_bad_answers(void)
         post(bad[i].op, 8);
         CHECK_EQ(peer_drain(&qp), 1);
         answer_read(bad[i].answer, PSN, bad[i].len);
-        done(0, QHCA_WC_BAD_RESP_ERR);
+        done(0, i < 4 ? I_030_RQ : I_031_RQ);
         expect_dead();
     }
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "harness/scripted.h"
+#include "tables.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 #define MTU     1024
@@ -85,41 +86,34 @@ static void test_sequence(void)
         const char *what;
         uint8_t op[3];
         uint16_t len[3];
-        uint8_t event, status;  /* event, or CQE if a receive WR is used */
+        unsigned event, status; /* event, or CQE if a receive WR is used */
     } c[] = {
-        { "MIDDLE first", { RC_SEND_MIDDLE }, { MTU },
-          QHCA_EVENT_QP_REQ_ERR, 0 },
-        { "LAST first", { RC_SEND_LAST }, { 8 }, QHCA_EVENT_QP_REQ_ERR, 0 },
-        { "WRITE MIDDLE first", { RC_WRITE_MIDDLE }, { MTU },
-          QHCA_EVENT_QP_REQ_ERR, 0 },
+        { "MIDDLE first", { RC_SEND_MIDDLE }, { MTU }, I_027_EVENT, 0 },
+        { "LAST first", { RC_SEND_LAST }, { 8 }, I_027_EVENT, 0 },
+        { "WRITE MIDDLE first", { RC_WRITE_MIDDLE }, { MTU }, I_027_EVENT, 0 },
         { "FIRST in SEND", { RC_SEND_FIRST, RC_SEND_FIRST }, { MTU, MTU }, 0,
-          QHCA_WC_REM_INV_REQ_ERR },
+          I_027_RS },
         { "ONLY in SEND", { RC_SEND_FIRST, RC_SEND_ONLY }, { MTU, 8 }, 0,
-          QHCA_WC_REM_INV_REQ_ERR },
+          I_027_RS },
         { "READ in SEND", { RC_SEND_FIRST, RC_READ_REQUEST }, { MTU, 0 }, 0,
-          QHCA_WC_REM_INV_REQ_ERR },
+          I_027_RS },
         { "WRITE MIDDLE in SEND", { RC_SEND_FIRST, RC_WRITE_MIDDLE },
-          { MTU, MTU }, 0, QHCA_WC_REM_INV_REQ_ERR },
+          { MTU, MTU }, 0, I_027_RS },
         { "SEND in WRITE", { RC_WRITE_FIRST, RC_SEND_ONLY }, { MTU, 8 },
-          QHCA_EVENT_QP_REQ_ERR, 0 },
-        { "reserved 0x15", { 0x15 }, { 8 }, QHCA_EVENT_QP_REQ_ERR, 0 },
-        { "reserved 0x1f", { 0x1f }, { 0 }, QHCA_EVENT_QP_REQ_ERR, 0 },
+          I_027_EVENT, 0 },
+        { "reserved 0x15", { 0x15 }, { 8 }, I_028_EVENT, 0 },
+        { "reserved 0x1f", { 0x1f }, { 0 }, I_028_EVENT, 0 },
         { "reserved in SEND", { RC_SEND_FIRST, 0x1e }, { MTU, 0 }, 0,
-          QHCA_WC_REM_INV_REQ_ERR },
-        { "FIRST too short", { RC_SEND_FIRST }, { MTU - 4 }, 0,
-          QHCA_WC_LOC_LEN_ERR },
-        { "FIRST too long", { RC_SEND_FIRST }, { MTU + 4 }, 0,
-          QHCA_WC_LOC_LEN_ERR },
-        { "ONLY too long", { RC_SEND_ONLY }, { MTU + 1 }, 0,
-          QHCA_WC_LOC_LEN_ERR },
+          I_027_RS },
+        { "FIRST too short", { RC_SEND_FIRST }, { MTU - 4 }, 0, I_014_RS },
+        { "FIRST too long", { RC_SEND_FIRST }, { MTU + 4 }, 0, I_014_RS },
+        { "ONLY too long", { RC_SEND_ONLY }, { MTU + 1 }, 0, I_014_RS },
         { "LAST empty", { RC_SEND_FIRST, RC_SEND_LAST }, { MTU, 0 }, 0,
-          QHCA_WC_LOC_LEN_ERR },
+          I_014_RS },
         { "WRITE FIRST too short", { RC_WRITE_FIRST }, { MTU - 1 },
-          QHCA_EVENT_QP_ACCESS_ERR, 0 },
-        { "READ with payload", { RC_READ_REQUEST }, { 4 },
-          QHCA_EVENT_QP_ACCESS_ERR, 0 },
-        { "CAS with payload", { RC_CMP_SWAP }, { 4 },
-          QHCA_EVENT_QP_ACCESS_ERR, 0 },
+          I_029_EVENT, 0 },
+        { "READ with payload", { RC_READ_REQUEST }, { 4 }, I_029_EVENT, 0 },
+        { "CAS with payload", { RC_CMP_SWAP }, { 4 }, I_029_EVENT, 0 },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
@@ -168,8 +162,8 @@ static void test_bad_pad(void)
     memcpy(f + len - 4, &(uint32_t) { htole32(crc) }, 4);
     guest_rx(g, f, len);
     guest_settle(g);
-    expect_refusal(AETH_NAK_INV_REQ, PSN, 0);                   /* D-064 */
-    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
+    expect_refusal(I_014_NAK, PSN, 0);                          /* D-064 */
+    rc_expect(&qp.rcq, 1, I_014_RS);
 }
 
 /* Injects a SEND of 8 bytes; @more: another is right behind it. */

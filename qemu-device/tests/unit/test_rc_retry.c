@@ -4,6 +4,7 @@
  * retransmits and when, to the nanosecond.
  */
 #include "harness/scripted.h"
+#include "tables.h"
 
 #define PSN         0x111111u       /* sq_psn of RC_OPTS */
 #define T(code)     (4096ull << (code))
@@ -134,15 +135,15 @@ static void test_rnr_retry(void)
         post(QHCA_WR_SEND, 1);
         for (unsigned i = 0; i < (n < 7 ? n + 1u : 60u); i++) {
             peer_expect(&qp, RC_SEND_ONLY, PSN);
-            peer_nak(&qp, AETH_RNR_NAK | 1, PSN);
+            peer_nak(&qp, I_018_NAK | 1, PSN);
             guest_advance(g, 10000);
         }
         if (n < 7) {
-            done(0, QHCA_WC_RNR_RETRY_EXC_ERR);
+            done(0, I_018_RQ);
             expect_dead();
         } else {
             peer_ack(&qp, PSN);
-            done(0, 0);
+            done(0, I_019_RQ);
         }
     }
 }

@@ -6,6 +6,7 @@
 #include "harness/fixture.h"
 #include "harness/keys.h"
 #include "harness/snapshot.h"
+#include "tables.h"
 
 #define IOVA    0x123456000ull
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
@@ -118,8 +119,8 @@ static void refused_read_inv(void)
         reg();
         wr = wr_read_inv(4000);
         wr.imm = htole32(i == 0 ? node.mr.key : i == 1 ? 0 : next_key(f.key));
-        rc_finish(&qp, &wr, QHCA_WC_MW_BIND_ERR);
-        CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+        rc_finish(&qp, &wr, I_035_RQ);
+        CHECK_EQ(rc_state(&qp), I_035_RQ_QP);
         CHECK(usable(f.key, IOVA));
         CHECK(usable(node.mr.key, node.mr.addr));
     }

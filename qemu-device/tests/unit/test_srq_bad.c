@@ -6,6 +6,7 @@
 #include "harness/debug.h"
 #include "harness/fixture.h"
 #include "harness/oom.h"
+#include "tables.h"
 
 static void start(unsigned cq_log)
 {
@@ -155,15 +156,15 @@ static void reserved_key(void)
     }
 }
 
-/* I-014: a message is too long for its WR; other QPs are not affected. */
+/* A message is too long for its WR; other QPs are not affected. */
 static void too_long(void)
 {
     start(4);
     srq_post(&srq, 5, 0, 99);
     srq_post(&srq, 6, 0, 100);
     rc_send(&tx[0], 100);
-    rc_expect(&rx[0].rcq, 5, QHCA_WC_LOC_LEN_ERR);
-    rc_expect(&tx[0].scq, 0x1000, QHCA_WC_REM_INV_REQ_ERR);
+    rc_expect(&rx[0].rcq, 5, I_014_RS);
+    rc_expect(&tx[0].scq, 0x1000, I_014_RQ);
     rc_send(&tx[1], 100);
     rc_expect(&rx[1].rcq, 6, QHCA_WC_SUCCESS);
 }

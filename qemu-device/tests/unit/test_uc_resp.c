@@ -4,6 +4,7 @@
  * against a scripted peer.
  */
 #include "harness/fixture.h"
+#include "tables.h"
 
 #define SQ_PSN  0x111111u       /* sq_psn of RC_OPTS */
 #define PSN     0x222222u
@@ -188,7 +189,7 @@ static void test_refused(void)
     peer_expect_none(&qp);
 }
 
-/* I-044: the receiver's own mistakes lead to ERR. */
+/* The receiver's own mistakes lead to ERR. */
 static void test_receive_errors(void)
 {
     struct qhca_seg_le sge[5] = { { 0 } };
@@ -199,7 +200,7 @@ static void test_receive_errors(void)
     rc_recv_raw(&qp, 1, 1, sge);
     rc_recv(&qp, 2, 0, 8);
     inject_send(UC(SEND_ONLY), PSN, 8);
-    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_PROT_ERR);
+    rc_expect(&qp.rcq, 1, I_044_RS);
     rc_expect(&qp.rcq, 2, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
     no_event();

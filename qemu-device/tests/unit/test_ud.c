@@ -3,6 +3,7 @@
  * qhca engine tests: datagrams, what is sent.
  */
 #include "harness/fixture.h"
+#include "tables.h"
 
 #define SQ_PSN  0x111111u       /* sq_psn of RC_OPTS */
 #define QKEY    0x12345678u
@@ -132,13 +133,13 @@ static unsigned spoil(struct rc_wr *wr, enum mistake m)
     switch (m) {
     case LKEY:
         wr->sge[0].lkey ^= 1;
-        return QHCA_WC_LOC_PROT_ERR;
+        return I_045_RQ;
     case RANGE:
         wr->sge[0].addr = node.mr.addr + NODE_MEM - 7;
-        return QHCA_WC_LOC_PROT_ERR;
+        return I_045_RQ;
     case OTHER_PD:
         wr->av.pdn = htole32(pd_create(g));
-        break;
+        return I_046_RQ;
     case PORT:
         wr->av.port = 2;
         break;
@@ -147,7 +148,7 @@ static unsigned spoil(struct rc_wr *wr, enum mistake m)
         break;
     case OPCODE:
         wr->opcode = QHCA_WR_RDMA_WRITE;
-        break;
+        return I_051_RQ;
     case SGES:
         wr->num_sge = 5;
         break;
@@ -159,7 +160,7 @@ static unsigned spoil(struct rc_wr *wr, enum mistake m)
     return QHCA_WC_LOC_QP_OP_ERR;
 }
 
-/* I-045, I-046, I-051: bad WRs lead to SQE without a packet; RTS ends it. */
+/* Bad WRs lead to SQE without a packet; RTS ends it. */
 static void test_send_errors(void)
 {
     for (unsigned m = 0; m < MISTAKES; m++) {

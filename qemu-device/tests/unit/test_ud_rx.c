@@ -3,6 +3,7 @@
  * qhca engine tests: datagrams, what is received.
  */
 #include "harness/fixture.h"
+#include "tables.h"
 
 #define UD(op)  (SVC_UD | RC_##op)
 #define GRH     40
@@ -222,11 +223,6 @@ static void test_violations(void)
 
 static void test_states(void)
 {
-    static const bool takes[] = {
-        [QHCA_QPS_RTR] = true, [QHCA_QPS_RTS] = true, [QHCA_QPS_SQD] = true,
-        [QHCA_QPS_ERR] = false,
-    };
-
     for (unsigned s = QHCA_QPS_RESET; s <= QHCA_QPS_ERR; s++) {
         if (s == QHCA_QPS_SQE) {
             continue;           /* test_sqe */
@@ -240,7 +236,7 @@ static void test_states(void)
             rc_expect(&qp.rcq, 1, QHCA_WC_WR_FLUSH_ERR);
         }
         inject(4);
-        if (takes[s]) {
+        if (table_a1[s].requests) {
             rc_expect(&qp.rcq, 1, 0);
         }
         rc_expect_none(&qp.rcq);
@@ -248,12 +244,11 @@ static void test_states(void)
     }
 }
 
-/* I-050 */
 static void test_receive_errors(void)
 {
     for (unsigned what = 0; what < 4; what++) {
         struct qhca_seg_le sge[5] = { 0 };
-        unsigned status = QHCA_WC_LOC_PROT_ERR, num = 1;
+        unsigned status = I_050_RS, num = 1;
 
         start();
         sge[0] = (struct qhca_seg_le) { node.mr.addr, 100, node.mr.key };
