@@ -6,10 +6,12 @@
                             puts beside the others
   conformance.py --check    report each statement that no title of a test names and the
                             section "Not covered" does not excuse, each excuse that is not
-                            needed, each title with a statement that does not exist, and
+                            needed, each title with a statement that does not exist,
                             each with a range, unless it is the range of a table in the same file
                             whose rows begin with the statements, or of a table of conformance.md
-                            that the file reads (tables.h)
+                            that the file reads (tables.h), and each that proves once more
+                            what another stage owns, unless a row of the section "Owners"
+                            says what its program, or folder, adds
   conformance.py --missing  the statements without a test
   conformance.py --results  print, in TAP, for which statements a test has passed in
                             the run of pytest that goes on, whose results.tap is in
@@ -34,6 +36,7 @@ import tables       # noqa: E402  pylint: disable=wrong-import-position
 STATEMENTS = 'Documentation/conformance.md'
 TESTS = ('selftests', 'qemu-device/tests', 'qemu-device/qtest', 'scripts/check/capture.py')
 TABLES = ('A.2', 9), ('A.3', 5), ('B.1', 8)      # with their columns
+STAGES = {'engine': ('qemu-device/', 'scripts/check/capture.py'), 'guest': ('selftests/',)}
 ID = r'\b([A-K])[-_](\d{3})\b'
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 
@@ -65,14 +68,57 @@ def statements(text):
     return out
 
 
+def rows(text, section):
+    """The rows of two cells in the tables of a section."""
+    for line in text.partition(f'\n## {section}\n')[2].partition('\n## ')[0].splitlines():
+        cells = [cell.strip(' `') for cell in line.strip('|').split('|')]
+        if len(cells) == 2:
+            yield cells
+
+
 def excuses(text):
     """Identifier to reason, of the table in the section "Not covered"."""
     out = {}
-    for line in text.partition('\n## Not covered')[2].splitlines():
-        cells = [cell.strip() for cell in line.strip('|').split('|')]
-        if len(cells) == 2 and re.search(ID, cells[0]):
-            out.update(dict.fromkeys(expand(cells[0]), cells[1]))
+    for first, reason in rows(text, 'Not covered'):
+        out.update(dict.fromkeys(expand(first), reason))
     return out
+
+
+def owners(text):
+    """Identifier to the list of its stages, of the first table in the section "Owners"."""
+    out = {}
+    for stage, ids in rows(text, 'Owners'):
+        for key in expand(ids) if stage in STAGES else ():
+            out.setdefault(key, []).append(stage)
+    return out
+
+
+def additions(text):
+    """Program, or folder, to what it adds to statements of the other stage: the second table."""
+    return {name: what for name, what in rows(text, 'Owners') if '/' in name}
+
+
+def stage_of(name):
+    return next(stage for stage, tops in STAGES.items() if name.startswith(tops))
+
+
+def owned(known, reasons, text, titled):
+    """Complaints about owners: of a statement, and of a program that proves it once more."""
+    mine, adds, foreign = owners(text), additions(text), {}
+    for key in known:
+        stages = mine.get(key, [])
+        if len(stages) != (key not in reasons):
+            yield f'{STATEMENTS}:1: {key}: has {len(stages)} owners'
+        elif stages and not any(stage_of(name) in stages for name in titled.get(key, ())):
+            yield f'{STATEMENTS}:1: {key}: no title in its stage, {stages[0]}, names it'
+        for name in titled.get(key, ()):
+            if stages and stage_of(name) not in stages:
+                foreign.setdefault(name, []).append(key)
+    for name in sorted(name for name in foreign if not name.startswith(tuple(adds))):
+        yield f'{name}:1: {", ".join(foreign[name])}: another stage owns this, so ' \
+              f'"Owners" in {STATEMENTS} must say what the program adds'
+    for top in sorted(top for top in adds if not any(n.startswith(top) for n in foreign)):
+        yield f'{STATEMENTS}:1: {top}: names nothing that another stage owns'
 
 
 def sources():
@@ -184,8 +230,9 @@ def main():
               for key in known if key not in titled and key not in reasons]
     wrong += [f'{STATEMENTS}:1: {key}: "Not covered" excuses it, but a test names it'
               for key in reasons if key in tests]
-    wrong += [f'{STATEMENTS}:1: {key}: excused, but no statement'
-              for key in reasons if key not in known]
+    wrong += [f'{STATEMENTS}:1: {key}: excused or owned, but no statement'
+              for key in [*reasons, *owners(text)] if key not in known]
+    wrong += owned(known, reasons, text, titled)
     print('\n'.join(wrong), end='\n' if wrong else '')
     return 1 if wrong else 0
 

@@ -35,6 +35,20 @@ class Conformance(unittest.TestCase):
         self.assertEqual(self.swept('a.sh', 'ok A-001..A-002'), ['A-001..A-002'])
         self.assertEqual(self.swept('a.c', '/* A-001..A-002 */'), [])
 
+    def test_owners(self):
+        text = ('\n## Owners\n\n| Stage | Statements |\n|---|---|\n| engine | A-001..A-003 |\n'
+                '| guest | A-003, A-004 |\n\n| Program | Adds |\n|---|---|\n'
+                '| `selftests/a.c` | errno |\n| `selftests/b.c` | nothing |\n\n## Not covered\n')
+        known = dict.fromkeys(('A-001', 'A-002', 'A-003', 'A-004', 'A-005'))
+        titled = {'A-001': {'qemu-device/tests/a.c', 'selftests/a.c'}, 'A-002': {'selftests/c.c'},
+                  'A-003': {'selftests/a.c'}, 'A-004': {'selftests/a.c'}}
+        said = [line.partition(':1: ')[2] for line in
+                conformance.owned(known, {}, text, titled)]
+        self.assertEqual(said[:3], ['A-002: no title in its stage, engine, names it',
+                                    'A-003: has 2 owners', 'A-005: has 0 owners'])
+        self.assertIn('A-002: another stage owns this', said[3])
+        self.assertEqual(said[4:], ['selftests/b.c: names nothing that another stage owns'])
+
 
 if __name__ == '__main__':
     unittest.main()
