@@ -18,6 +18,7 @@ COUNT and SEED to soak, MINUTES to soak-guest, churn and churn-kcsan.
 
 import collections
 import contextlib
+import fcntl
 import glob
 import os
 import re
@@ -147,6 +148,18 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(result.tap(name).replace('not ok -', 'unsteady', 1))
 
 
+def in_use(folder):
+    """Whether a session that still runs has this folder."""
+    try:
+        with open(os.path.join(folder, 'results.tap'), encoding='utf-8') as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config):
     """The last line of all, if nothing has interrupted them."""
@@ -224,6 +237,7 @@ class Session:
         self.folder = tempfile.mkdtemp(prefix=time.strftime('%m%d-%H%M%S.'),
                                        dir=os.path.join(kinds.CACHE, 'results'))
         self.tap = open(os.path.join(self.folder, 'results.tap'), 'w', encoding='utf-8')
+        fcntl.flock(self.tap, fcntl.LOCK_EX)
         os.environ['QHCA_RESULTS'] = self.folder
         if len(self.items) > 1:
             self.build()
@@ -245,15 +259,16 @@ class Session:
         """The newest folders, and a name for the last one."""
         top = os.path.join(kinds.CACHE, 'results')
         new = os.path.join(self.folder, 'last')
-        os.symlink(os.path.basename(self.folder), new)
-        os.replace(new, os.path.join(top, 'last'))
-        # Other sessions do the same.
+        # Other sessions do the same, and may have taken this one's folder for an old one.
+        with contextlib.suppress(FileNotFoundError):
+            os.symlink(os.path.basename(self.folder), new)
+            os.replace(new, os.path.join(top, 'last'))
         old = []
         for name in glob.glob(os.path.join(top, '*')):
             with contextlib.suppress(FileNotFoundError):
                 old.append((os.lstat(name).st_mtime, name))
         for _, name in sorted(old)[:-KEPT]:
-            if not os.path.islink(name):
+            if not os.path.islink(name) and not in_use(name):
                 shutil.rmtree(name, ignore_errors=True)
 
     # ---- what is shown

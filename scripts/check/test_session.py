@@ -3,6 +3,7 @@
 """Tests of the runner: parts that run beside each other, their processes, and its output."""
 
 import concurrent.futures
+import fcntl
 import os
 import re
 import signal
@@ -164,6 +165,20 @@ class Folders(unittest.TestCase):
             self.assertTrue(all(pool.map(keep, range(4))))
         self.assertTrue(os.path.isdir(f'{self.top}/results/last'))
         self.assertLess(len(os.listdir(f'{self.top}/results')), plugin.KEPT + 5)
+
+    def test_session_goes_on(self):
+        """However many end in the meantime, one that still runs keeps its folder."""
+        for name in ['long', *map(str, range(plugin.KEPT + 1))]:
+            folder = f'{self.top}/results/{name}'
+            os.makedirs(folder)
+            os.utime(folder, (1000 + len(os.listdir(f'{self.top}/results')),) * 2)
+            if name == 'long':
+                tap = self.enterContext(open(f'{folder}/results.tap', 'w', encoding='utf-8'))
+                fcntl.flock(tap, fcntl.LOCK_EX)
+        plugin.Session.keep(mock.Mock(folder=folder))
+        left = os.listdir(f'{self.top}/results')
+        self.assertIn('long', left)
+        self.assertNotIn('0', left)
 
     def test_cache(self):
         """pytest's own is in QHCA_CACHE."""
