@@ -272,7 +272,11 @@ class QTest(Part):
             return [Program('all')]
         served, unsanitized = self.names('SERVED'), self.names('UNSANITIZED')
         sanitized = {'--asan', '--tsan', '--debug'} & {*self.qemu, *(self.server or ())}
-        return [Program(name, text=text) for name, text in self.functions()
+        # A server without a sanitizer runs only in the long form what one with it runs as well.
+        return [Program(name, text=text,
+                        runs=None if self.server != [] or name.startswith(unsanitized) else
+                             ('full',))
+                for name, text in self.functions()
                 if (not name.startswith('server') if self.server is None else
                     name.startswith(served)) and not (sanitized and name.startswith(unsanitized))]
 

@@ -20,7 +20,7 @@ from kinds import (CACHE, VM, Call, Consumers, Engine, Guest, Machines, QTest, S
 
 FAULTS = '--device-arg guest-faults=on'
 RAILS = f'--faults {kinds.TOP}/selftests/guest/rails.faults'
-CORE = 'core kverbs life kselftest device translate events cq notify mw srq mcast faults removal ' \
+CORE = 'kverbs life kselftest device translate events cq notify mw srq mcast faults removal ' \
        'abi abi_resp doorbell forged'
 
 
