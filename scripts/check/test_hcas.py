@@ -11,7 +11,7 @@ import unittest
 from unittest import mock
 
 import composed
-from vmlib import build, cable, machine, requests, session
+from vmlib import build, cable, job, machine, requests, session
 
 VM = composed.load_vm()
 
@@ -94,7 +94,7 @@ class Machines(unittest.TestCase):
     def test_environment(self):
         opts, nics = self.nics(3, '--virtio')
         one = types.SimpleNamespace(role='b', nics=nics, interactive=False, accel='tcg', disk=None)
-        env = VM.environment(opts, one)
+        env = job.environment(opts, one)
         self.assertEqual(env['QHCA_IPS'], '192.168.77.2 192.168.78.2 192.168.79.2')
         self.assertEqual(env['QHCA_RAIL_PEERS'], '192.168.77.1 192.168.78.1 192.168.79.1')
         self.assertEqual(env['QHCA_MACS'].split()[0], env['QHCA_MAC'])

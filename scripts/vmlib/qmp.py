@@ -4,6 +4,8 @@
 import json
 import time
 
+from . import patience
+
 
 async def _execute(path, text):
     from qemu.qmp import Message, QMPClient     # pylint: disable=import-outside-toplevel
@@ -16,12 +18,13 @@ async def _execute(path, text):
 
 
 def execute(path, text, limit=10):
-    """Run the command given as JSON, which takes up to @limit seconds; the reply as one
+    """Run the command given as JSON, which usually takes up to @limit seconds; the reply as one
     line of JSON."""
     # Loaded on first use: it takes longer than all else the launcher loads.
     import asyncio      # pylint: disable=import-outside-toplevel
     try:
-        reply = {'return': asyncio.run(asyncio.wait_for(_execute(path, text), limit))}
+        reply = {'return': asyncio.run(asyncio.wait_for(
+            _execute(path, text), limit * patience.factor()))}
     except Exception as err:    # pylint: disable=broad-except
         reply = {'error': {'desc': str(err) or type(err).__name__}}
     return json.dumps(reply)

@@ -9,10 +9,9 @@ import signal
 import sys
 import time
 
-from . import build, machine, payload
+from . import build, machine, patience, payload
 from .build import note
 
-BOOT_LIMIT = {'kvm': 25, 'tcg': 120}    # seconds to the guest's first output
 TIMEOUT, SPLAT, DIED = 124, 123, 125
 
 
@@ -124,7 +123,7 @@ def check_panic(sessions):
 def check_boot(opts, sessions, elapsed):
     slow = opts.debug_kernel or opts.kdir or opts.debug_qemu == 'tsan'
     for session in sessions:
-        limit = BOOT_LIMIT[session.accel] * (3 if slow else 1)
+        limit = patience.boot_limit(session.accel, slow)
         if session.up_after is None and elapsed > limit and not opts.gdb:
             check_panic(sessions)
             raise NoBoot(session, f'{session.role}: no sign of life after {limit} s\n'

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 
-from . import cable, logs
+from . import cable, logs, patience
 from .build import note
 from .session import die_with_parent
 
@@ -55,7 +55,7 @@ class Gateway:
 
 def wait_for(ready, process):
     """Until @ready() is true, or the process has failed."""
-    limit = time.monotonic() + PATIENCE
+    limit = time.monotonic() + PATIENCE * patience.factor()
     while not ready() and process.poll() is None and time.monotonic() < limit:
         time.sleep(0.01)
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from . import logs, machine, payload, qmp, requests, splat
+from . import logs, machine, patience, payload, qmp, requests, splat
 from .build import note
 
 SIGKILL_WITH_PARENT = 1     # PR_SET_PDEATHSIG
@@ -221,7 +221,7 @@ class Session:
     def answer(self, text):
         """A guest that does not take it gets no other; one that is gone is noticed elsewhere."""
         try:
-            self.host.settimeout(PATIENCE)
+            self.host.settimeout(PATIENCE * patience.factor())
             self.host.sendall(text.encode() + b'\n')
             self.host.setblocking(False)
         except OSError:
