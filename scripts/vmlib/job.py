@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What guest scripts and the job get to know of their machine."""
+"""Variables that tell guest scripts and the job about their machine."""
 
 import os
 import shutil
 import string
 
-from . import arch, machine, patience, schedule, verdict
+from . import arch, machine, nested, patience, schedule, verdict
 
 PROXIES = ('http_proxy', 'https_proxy', 'no_proxy')
 
@@ -56,6 +56,7 @@ def environment(opts, session):
             leave = "Ctrl-] leaves it, 'exit' switches the machine off"
         env.update(TERM=os.environ.get('TERM', 'linux'), QHCA_LEAVE=leave,
                    QHCA_TTY=f'rows {size.lines} cols {size.columns}')
+    env.update(nested.environment(opts))
     env.update(item.split('=', 1) for item in opts.env)
     env.update(patience.for_guest(env))
     return env

@@ -20,11 +20,14 @@ import time
 import traceback
 import tty
 
+from . import patience
 from .build import CACHE, SCRIPTS, BuildError, note
 
-STATE = os.path.join(CACHE, 'lab.json')
-LOCK = os.path.join(CACHE, 'locks', 'lab')
-LOG = os.path.join(CACHE, 'logs', 'lab.log')
+# The outer machine of `vm nested` sees the host's cache, and its own lab only.
+PLACE = '/run/qhca' if patience.inside() else CACHE
+STATE = os.path.join(PLACE, 'lab.json')
+LOCK = os.path.join(PLACE, 'locks', 'lab')
+LOG = os.path.join(PLACE, 'logs', 'lab.log')
 DETACH = b'\x1d'        # Ctrl-]
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from . import logs, machine, patience, payload, qmp, requests, splat
+from . import logs, machine, nested, patience, payload, qmp, requests, splat
 from .build import note
 
 SIGKILL_WITH_PARENT = 1     # PR_SET_PDEATHSIG
@@ -179,6 +179,8 @@ class Session:
                 return self.plug(requests.adapter(rest, self.nics))
             if word == 'server':
                 return self._life_of_server(rest)
+            if word == 'build':
+                return nested.serve(self.opts, rest)
             if word == 'snapshot':
                 return qmp.snapshot(self._qmp(), requests.seconds(rest))
         except requests.Refused as err:

@@ -83,8 +83,8 @@ if [ -n "$QHCA_HOSTS" ]; then
 fi
 [ -z "$QHCA_HOSTNAME" ] || hostname "$QHCA_HOSTNAME"
 
-# Where the job starts: in the first directory of the host's.
-WHERE=${QHCA_MOUNTS%%$'\n'*}
+# Where the job starts: in the first directory of the host's, unless the launcher knows better.
+WHERE=${QHCA_WHERE:-${QHCA_MOUNTS%%$'\n'*}}
 WHERE=${WHERE:-/root}
 
 job()

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# setup.sh [qhca|eth] [rxe] [net]     (in the guest)
+# setup.sh [qhca|eth] [rxe] [net] [nested]     (in the guest)
 #
 # Bring the machine into a state where RDMA works; without arguments: what the launcher
 # asked for. qhca: load our modules, install the provider, give the netdev its address.
-# eth: all but the RDMA driver. rxe: rdma_rxe on the virtio netdev. net: addresses only.
+# eth: all but the RDMA driver. rxe: rdma_rxe on the virtio netdev. net: addresses only. nested:
+# KVM, for machines in this one.
 # The devices found go to /run/qhca/env (QHCA_DEV, QHCA_IF, QHCA_GID, of the first HCA; QHCA_DEVS,
 # QHCA_IFS, QHCA_GIDS, a word for each; QHCA_RXE_DEV, QHCA_RXE_GID). Safe to run twice, so an HCA
 # that was plugged in again gets its address back.
@@ -198,6 +199,18 @@ setup_mounts()
 	done <<<"$QHCA_MOUNTS"
 }
 
+setup_nested()
+{
+	local module
+	case " $(grep -m 1 ^flags /proc/cpuinfo) " in
+	*' svm '*) module=kvm_amd ;;
+	*' vmx '*) module=kvm_intel ;;
+	*) fail "the CPU of this machine has no virtualization, so there is no KVM for others in it" ;;
+	esac
+	modprobe "$module" || fail "no KVM: modprobe $module"
+	[ -c /dev/kvm ] || fail "no /dev/kvm, though $module is loaded: $(dmesg | grep -i kvm)"
+}
+
 # Give programs in there the parts of this machine that they need.
 setup_userspace()
 {
@@ -218,6 +231,7 @@ export PATH=$DIR/guest/bin:$PATH
 [ ! -d $USERSPACE ] || setup_userspace
 for what; do
 	case $what in
+	nested) setup_nested ;;
 	net) setup_net ;;
 	eth) setup_eth ;;
 	qhca) setup_qhca ;;
