@@ -101,8 +101,8 @@ def name_to_resolve():
         return ''
 
 
-def run(extra, *words):
-    done = subprocess.run([VM, 'run', '--timeout', '400', *extra, *words], check=False, text=True,
+def run(extra, *words, mode='run'):
+    done = subprocess.run([VM, mode, '--timeout', '400', *extra, *words], check=False, text=True,
                           stdout=subprocess.PIPE)
     sys.stdout.write(''.join(f'# {line}\n' for line in done.stdout.splitlines()))
     return done.returncode, done.stdout
@@ -143,6 +143,7 @@ def options(extra):
         result(status == 0, 'nothing else is kept', f'status {status}')
     last_words(extra)
     greedy(extra)
+    nested(extra)
 
 
 def last_words(extra):
@@ -195,6 +196,28 @@ def migrate(path, uri):
             with contextlib.suppress(OSError):
                 print(f'# {sock.recv(4096)!r}')
         time.sleep(3)
+
+
+# In the outer machine: $1 is the launcher.
+IN_OUTER = r'''
+vm=$1; shift
+"$vm" run "$@" -- 'dmesg | grep Hypervisor; exit 3'; echo "=run $?"
+"$vm" net -n 9 -- true; echo "=memory $?"
+"$vm" run --qemu /none -- true; echo "=qemu $?"
+exit 7
+'''
+
+
+def nested(extra):
+    """One machine in another under KVM; there are no machines without memory, a program or a CPU
+    for them."""
+    status, out = run([], '--', 'sh', '-c', IN_OUTER, 'sh', VM, *extra, mode='nested')
+    result(status == 7, 'nested, exit status', f'{status}')
+    result('Hypervisor detected: KVM' in out and '=run 3\n' in out, 'nested, under KVM')
+    result(' are available in the outer one' in out and '=memory 126\n' in out, 'nested, memory')
+    result('/none is not in the outer machine' in out and '=qemu 126\n' in out, 'nested, QEMU')
+    status, out = run(['--qemu-arg=-cpu', '--qemu-arg=max,svm=off'], '--', 'true', mode='nested')
+    result(status == 1 and 'no virtualization' in out, 'nested, CPU', f'status {status}')
 
 
 def read(path):

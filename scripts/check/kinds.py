@@ -176,14 +176,21 @@ class Guest(Part):
                  if program.name in chosen]
         return out + ([last, *(named if names or last == 'kselftest' else [])] if named else [])
 
+    def command(self, chosen):
+        return guest_command(self.limit, *self.options, '--', *self.words(chosen))
+
     def run(self, chosen):
-        return one_guest(self.limit, *self.options, '--', *self.words(chosen))
+        return call(*self.command(chosen))
+
+
+def guest_command(limit, *options_and_sections):
+    at = options_and_sections.index('--')
+    return (VM, 'run', '--strict', '--timeout', str(limit), *options_and_sections[:at],
+            *vmflags(), '--', CHECK, *options_and_sections[at + 1:])
 
 
 def one_guest(limit, *options_and_sections):
-    at = options_and_sections.index('--')
-    return call(VM, 'run', '--strict', '--timeout', str(limit), *options_and_sections[:at],
-                *vmflags(), '--', CHECK, *options_and_sections[at + 1:])
+    return call(*guest_command(limit, *options_and_sections))
 
 
 class Machines(Part):
@@ -196,10 +203,13 @@ class Machines(Part):
     def sources(self):
         return (f'{GUEST}/{self.words[0]}',)
 
+    def command(self, _chosen, *more):
+        return (*self.around, VM, 'net', '-n', str(self.count), '--strict',
+                '--timeout', '1200', *self.options, *more, *vmflags(), '--',
+                f'/opt/qhca/guest/{self.words[0]}', *self.words[1:])
+
     def run(self, chosen, *more):
-        return call(*self.around, VM, 'net', '-n', str(self.count), '--strict',
-                    '--timeout', '1200', *self.options, *more, *vmflags(), '--',
-                    f'/opt/qhca/guest/{self.words[0]}', *self.words[1:])
+        return call(*self.command(chosen, *more))
 
 
 class Steps(Part):
@@ -213,6 +223,22 @@ class Steps(Part):
 
     def run(self, chosen):
         return worst([step.run(None) for step in self.steps])
+
+
+class Nested(Steps):
+    """The same in one outer machine, so each under KVM. @limit: seconds for all."""
+
+    def __init__(self, limit, *steps):
+        super().__init__(*steps)
+        self.limit = limit
+
+    def run(self, chosen):
+        lines = ['status=0']
+        for number, step in enumerate(self.steps, 1):
+            lines += ['SECONDS=0', f'{shlex.join(step.command(None))} || status=$?',
+                      f'echo "# step {number} of {len(self.steps)}: $SECONDS s"']
+        return call(VM, 'nested', '--timeout', str(self.limit), '--', 'bash', '-c',
+                    '\n'.join([*lines, 'exit $status']))
 
 
 class Engine(Part):

@@ -15,8 +15,8 @@ import subprocess
 import tempfile
 
 import kinds
-from kinds import (CACHE, VM, Call, Consumers, Engine, Guest, Machines, QTest, Steps, call,
-                   counted, is_long, one_guest, script, seeds_of_today, vmflags, worst)
+from kinds import (CACHE, VM, Call, Consumers, Engine, Guest, Machines, Nested, QTest, Steps,
+                   call, counted, is_long, one_guest, script, seeds_of_today, vmflags, worst)
 
 FAULTS = '--device-arg guest-faults=on'
 RAILS = f'--faults {kinds.TOP}/selftests/guest/rails.faults'
@@ -112,6 +112,11 @@ def other_kernel(name):
         call(VM, 'run', '--strict', '--kernel', name, '--timeout', '1200', *vmflags(), '--',
              '/opt/qhca/guest/consumers.sh', 'nvme')])
 
+
+# The device in QEMU, two machines, and a server.
+KVM = Nested(1200, Guest(600, FAULTS, 'kverbs eth kselftest device rc_data cq notify srq mw'),
+             Machines(2, '', 'pair-rdma.sh place'),
+             Guest(600, f'--server {FAULTS}', 'kselftest device rc_data notify'))
 
 # Tests that know the layout of something, or move data; without those that need huge pages, device
 # memory, udmabuf, or an IOMMU that maps as much as a user may have.
@@ -294,6 +299,8 @@ PARTS = (
     ('db-stride', 'one', FULL, 'variants', Guest(
         1200, '--device-arg db-stride=64K',
         'kselftest doorbell abi ten_steps import tenants kill uverbs_fuzz')),
+    # A group of its own: not its machines are special, but all that is below them.
+    ('kvm', 'pair', FULL, 'kvm', KVM),
     ('slow', 'one', CHECK, 'variants', Guest(
         600, '--device-arg cpu-share=1 --device-arg cmd-timeout-ms=250 --env SLOW_MS=250',
         'kselftest slow')),
