@@ -91,6 +91,11 @@ class Mounts(unittest.TestCase):
             dirs, env = self.environment('--mount', f'{top}:/x', where=top)
             self.assertEqual((dirs[top], env['QHCA_WHERE']), ('/x', '/x'))
 
+    def test_of_guest(self):
+        for words in (['nested', '--mount', '/tmp'], ['run', '--mount', '/usr:/tmp/', '--', 'x'],
+                      ['shell', '--mount', '/usr:/']):
+            self.assertIn("a file system of the machine's own", parse(*words))
+
     def test_once(self):
         """A directory below another one is there already."""
         above = os.path.dirname(build.TOP)
