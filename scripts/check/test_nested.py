@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import threading
+import time
 import tty
 import types
 import unittest
@@ -170,6 +171,31 @@ class Builds(unittest.TestCase):
                 made.return_value = {'qemu': '/q', 'kernel': None}
                 self.assertEqual(json.loads(one.request('build ' + json.dumps(WISHES))),
                                  {'return': {'qemu': '/q', 'kernel': None}})
+
+    def test_limit(self):
+        """It does not count how long that takes."""
+        def slow(_):
+            time.sleep(0.2)
+            return {}
+
+        with tempfile.TemporaryDirectory() as top:
+            one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
+            one.opts = parse('nested', '--', 'x')
+            with mock.patch.object(build, 'everything', slow):
+                one.request('build ' + json.dumps(WISHES))
+        self.assertGreaterEqual(one.built, 0.2)
+        selector = types.SimpleNamespace(get_map=lambda: True)
+        one.process = types.SimpleNamespace(poll=lambda: None)
+        for timeout, ends in ((one.built + 1, False), (0.1, True)):
+            opts = types.SimpleNamespace(timeout=timeout, gdb=False)
+            with mock.patch.object(runner, 'check_boot'), \
+                    mock.patch.object(runner, '_serve', side_effect=InterruptedError):
+                start = time.monotonic() - one.built - 0.5
+                if ends:
+                    self.assertFalse(runner._loop(opts, [one], selector, start))
+                else:
+                    with self.assertRaises(InterruptedError):
+                        runner._loop(opts, [one], selector, start)
 
     def serve(self, text):
         return nested.serve(parse('nested', '--', 'x'), text)

@@ -93,7 +93,8 @@ def _loop(opts, sessions, selector, start):
     """Until every channel is closed; False on timeout."""
     while selector.get_map():
         elapsed = time.monotonic() - start
-        if elapsed > opts.timeout and not opts.gdb:
+        waited = sum(session.built for session in sessions)
+        if elapsed - waited > opts.timeout and not opts.gdb:
             return False
         check_boot(opts, sessions, elapsed)
         _serve(sessions, selector, 0.5)

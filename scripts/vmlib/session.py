@@ -48,6 +48,7 @@ class Session:
         self.stamp = False              # and the seconds since power-on
         self.console_to = None          # stream for a live kernel log
         self.seconds = 0                # from power-on to the end
+        self.built = 0                  # of these it has waited for what is built for it
         self.status = None              # exit status of the job
         self.verdict = None             # the same, or what else went wrong
         self.up_after = None            # seconds from power-on to the init
@@ -180,12 +181,18 @@ class Session:
             if word == 'server':
                 return self._life_of_server(rest)
             if word == 'build':
-                return nested.serve(self.opts, rest)
+                return self._build(rest)
             if word == 'snapshot':
                 return qmp.snapshot(self._qmp(), requests.seconds(rest))
         except requests.Refused as err:
             return requests.error(str(err))
         return requests.error('unknown request')
+
+    def _build(self, wishes):
+        start = time.monotonic()
+        reply = nested.serve(self.opts, wishes)
+        self.built += time.monotonic() - start
+        return reply
 
     def _event(self, name):
         if not re.fullmatch('[a-z][a-z0-9-]{0,30}', name):
