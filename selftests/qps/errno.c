@@ -273,6 +273,23 @@ static void *big_qp(struct rig *r)
 	return ibv_create_qp(r->d->pd, &init);
 }
 
+static void *cq_mask(struct rig *r)
+{
+	struct ibv_cq_init_attr_ex init = { .cqe = 1, .comp_mask = 1u << 31 };
+
+	return ibv_create_cq_ex(r->d->ctx, &init);
+}
+
+static void *srq_mask(struct rig *r)
+{
+	struct ibv_srq_init_attr_ex init = {
+		.attr.max_wr = 1, .attr.max_sge = 1, .pd = r->d->pd,
+		.comp_mask = IBV_SRQ_INIT_ATTR_PD | 1u << 31,
+	};
+
+	return ibv_create_srq_ex(r->d->ctx, &init);
+}
+
 static void *td_mask(struct rig *r)
 {
 	struct ibv_td_init_attr init = { .comp_mask = 1 };
@@ -313,6 +330,8 @@ static const struct {
 	{ "ibv_create_cq beyond the limit", big_cq, EINVAL },
 	{ "ibv_create_srq beyond the limit", big_srq, EINVAL },
 	{ "ibv_create_qp beyond the limit", big_qp, EINVAL },
+	{ "ibv_create_cq_ex, unknown attribute", cq_mask, EOPNOTSUPP },
+	{ "ibv_create_srq_ex, unknown attribute", srq_mask, EOPNOTSUPP },
 	{ "ibv_alloc_td, unknown attribute", td_mask, EOPNOTSUPP },
 	{ "ibv_alloc_parent_domain around one", parent_of_parent, EINVAL },
 	{ "ibv_alloc_mw, unknown type", mw_type, EINVAL },
