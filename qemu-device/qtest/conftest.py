@@ -43,7 +43,8 @@ SERVED = (
 
 # With a sanitizer a server has no sandbox, what is freed is kept, and no time says anything.
 UNSANITIZED = ("server_sandbox.", "leaks.", "server_life.leave_memory",
-               "server_life.without_threads", "server_memory.", "server_share.")
+               "server_life.without_threads", "server_memory.", "server_share.",
+               "server_hostile.busy_pair")
 
 
 def pytest_addoption(parser):
