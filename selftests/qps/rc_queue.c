@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "lib/rdma.h"
+#include "lib/wr_ex.h"
 
 /* Divides the first @len bytes of @b into @n SGEs of different lengths. */
 static void cut(struct ibv_sge *sge, int n, const struct buf *b, uint32_t len)
@@ -202,16 +202,28 @@ struct poster {
 	pthread_t thread;
 };
 
+/* Half of the threads use the extended verbs. */
+static int post_one(struct poster *t, uint64_t id)
+{
+	struct ibv_send_wr wr = wr_send(id, NULL, 0);
+	struct ibv_qp_ex *q;
+
+	if (t->id % 2)
+		return post_send(&t->p->a, &wr);
+	q = wr_start(&t->p->a, id);
+	ibv_wr_send(q);
+	ibv_wr_set_sge_list(q, 0, NULL);
+	return ibv_wr_complete(q);
+}
+
 static void *poster(void *arg)
 {
 	struct poster *t = arg;
-	struct ibv_send_wr wr = wr_send(0, NULL, 0);
 	int i, err;
 
 	for (i = 0; i < PER_POSTER; i++) {
-		wr.wr_id = t->id * PER_POSTER + i;
 		do {
-			err = post_send(&t->p->a, &wr);
+			err = post_one(t, t->id * PER_POSTER + i);
 			if (err == ENOMEM)
 				sleep_ms(1);
 		} while (err == ENOMEM);
@@ -227,15 +239,11 @@ TEST(threads, "B-034 several threads post to one QP: no request is lost or dupli
 {
 	struct poster t[POSTERS];
 	uint8_t seen[POSTERS * PER_POSTER] = { 0 };
-	int last[POSTERS], i, n, who;
-	struct qp_opts o = QP_OPTS;
-	struct pair p;
+	int last[POSTERS], n, who;
+	struct pair p = pair_ex(dev_open(), IBV_QP_EX_WITH_SEND, &CONN);
+	unsigned int i;
 
-	o.recv_wr = 64;
-	o.send_wr = 16;
-	o.cqe = 256;
-	p = pair_new(dev_open(), &o, &CONN);
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < p.b.cap.max_recv_wr; i++)
 		REQUIRE_OK(post_recv(&p.b, i, NULL, 0));
 	for (i = 0; i < POSTERS; i++) {
 		last[i] = -1;

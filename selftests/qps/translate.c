@@ -219,6 +219,7 @@ static void check_completions(struct scene *s, const struct op *op, bool extende
 	wc = take(s->sent, extended, SEND_ID);
 	CHECK_EQ(wc.opcode, op->done);
 	CHECK_EQ(wc.qp_num, s->p.a.qp->qp_num);
+	CHECK_EQ(wc.wc_flags, 0);
 	if (op->opcode >= IBV_WR_RDMA_READ && op->opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD)
 		CHECK_EQ(wc.byte_len, op->len);
 	poll_empty(ibv_cq_ex_to_cq(s->sent));
