@@ -299,9 +299,9 @@ class QTest(Part):
         served, unsanitized = self.names('SERVED'), self.names('UNSANITIZED')
         sanitized = {'--asan', '--tsan', '--debug'} & {*self.qemu, *(self.server or ())}
         # A server without a sanitizer runs only in the long form what one with it runs as well.
+        plain = self.server == []
         return [Program(name, text=text,
-                        runs=None if self.server != [] or name.startswith(unsanitized) else
-                             ('full',))
+                        runs=('full',) if plain and not name.startswith(unsanitized) else None)
                 for name, text in self.functions()
                 if (not name.startswith('server') if self.server is None else
                     name.startswith(served)) and not (sanitized and name.startswith(unsanitized))]
