@@ -64,8 +64,6 @@ TEST_ROWS(local_key, "I-003 no request is sent if the L_Key for its answer is ba
 	sge.lkey ^= 1;
 	wr = wr_rdma(1, row->opcode, &sge, 1, (uintptr_t)word, b.mr->rkey);
 	if (row->opcode != IBV_WR_RDMA_READ) {
-		wr.wr.atomic.remote_addr = (uintptr_t)word;
-		wr.wr.atomic.rkey = b.mr->rkey;
 		wr.wr.atomic.compare_add = before;
 		wr.wr.atomic.swap = ~before;
 	}

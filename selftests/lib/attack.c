@@ -54,10 +54,6 @@ static struct ibv_send_wr aimed(struct bad *b, struct ibv_sge *sge, enum ibv_wr_
 	if (lkey != sge->lkey)
 		sge->addr = t->addr;
 	sge->lkey = lkey;
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = t->addr;
-		wr.wr.atomic.rkey = rkey;
-	}
 	return wr;
 }
 

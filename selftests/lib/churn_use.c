@@ -24,7 +24,7 @@ static void some_target(struct ibv_send_wr *wr)
 {
 	struct ibv_sge to = some_sge();
 
-	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+	if (is_atomic(wr->opcode)) {
 		wr->wr.atomic.remote_addr = one_in(10) ? to.addr : to.addr & ~7ull;
 		wr->wr.atomic.rkey = to.lkey;
 	} else {

@@ -147,8 +147,10 @@ struct pair pair_at(struct dev *d, struct ibv_cq *cq);
 /* Gives the CQ of @b one completion more than it holds: all its QPs and WQs go to ERR. */
 void pair_overflow(struct pair *p);
 
+bool is_atomic(enum ibv_wr_opcode opcode);
 /* Make signaled work requests. */
 struct ibv_send_wr wr_send(uint64_t id, struct ibv_sge *sge, int num_sge);
+/* Atomics as well, which have their address and key in another member. */
 struct ibv_send_wr wr_rdma(uint64_t id, enum ibv_wr_opcode opcode,
 			   struct ibv_sge *sge, int num_sge, uint64_t raddr,
 			   uint32_t rkey);

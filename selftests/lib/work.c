@@ -17,6 +17,11 @@ struct ibv_send_wr wr_send(uint64_t id, struct ibv_sge *sge, int num_sge)
 	};
 }
 
+bool is_atomic(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
 struct ibv_send_wr wr_rdma(uint64_t id, enum ibv_wr_opcode opcode,
 			   struct ibv_sge *sge, int num_sge, uint64_t raddr,
 			   uint32_t rkey)
@@ -24,8 +29,13 @@ struct ibv_send_wr wr_rdma(uint64_t id, enum ibv_wr_opcode opcode,
 	struct ibv_send_wr wr = wr_send(id, sge, num_sge);
 
 	wr.opcode = opcode;
-	wr.wr.rdma.remote_addr = raddr;
-	wr.wr.rdma.rkey = rkey;
+	if (is_atomic(opcode)) {
+		wr.wr.atomic.remote_addr = raddr;
+		wr.wr.atomic.rkey = rkey;
+	} else {
+		wr.wr.rdma.remote_addr = raddr;
+		wr.wr.rdma.rkey = rkey;
+	}
 	return wr;
 }
 

@@ -84,23 +84,10 @@ struct xrc xrc_new(struct dev *d, const struct conn *c)
 struct ibv_send_wr xrc_wr(struct xrc *x, struct ibv_sge *sge, enum ibv_wr_opcode opcode,
 			  uint32_t len)
 {
-	struct ibv_send_wr wr = {
-		.wr_id = 100 + opcode,
-		.sg_list = sge,
-		.num_sge = 1,
-		.opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED,
-		.qp_type.xrc.remote_srqn = x->srq.srqn,
-	};
-	uint64_t addr = (uintptr_t)x->buf.addr + XRC_HALF;
+	struct ibv_send_wr wr = wr_rdma(100 + opcode, opcode, sge, 1,
+					(uintptr_t)x->buf.addr + XRC_HALF, x->buf.mr->rkey);
 
+	wr.qp_type.xrc.remote_srqn = x->srq.srqn;
 	*sge = buf_sge(&x->buf, 0, len);
-	if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = addr;
-		wr.wr.atomic.rkey = x->buf.mr->rkey;
-	} else {
-		wr.wr.rdma.remote_addr = addr;
-		wr.wr.rdma.rkey = x->buf.mr->rkey;
-	}
 	return wr;
 }

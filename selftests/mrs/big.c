@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lib/rdma.h"
+#include "lib/window.h"
 
 #define MIB		(1ull << 20)
 #define GIB		(1ull << 30)
@@ -73,11 +73,7 @@ static struct buf big_buf(struct dev *d, size_t len)
 static enum ibv_wc_status write_to(struct pair *p, const struct buf *src, const uint8_t *to,
 				   uint32_t rkey)
 {
-	struct ibv_sge sge = buf_sge(src, 0, 10);
-	struct ibv_send_wr wr = wr_rdma(1, IBV_WR_RDMA_WRITE, &sge, 1, (uintptr_t)to, rkey);
-
-	REQUIRE_OK(post_send(&p->a, &wr));
-	return poll_get(p->a.send_cq).status;
+	return rdma(&p->a, IBV_WR_RDMA_WRITE, src, 10, to, rkey);
 }
 
 TEST(region, "F-014 an MR of 5 GiB: beyond 32 bits, to the last byte")

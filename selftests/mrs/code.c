@@ -44,11 +44,8 @@ static void overwrite(enum ibv_wr_opcode opcode)
 	code = buf_new(p.dev->pd, 4096, REMOTE | IBV_ACCESS_REMOTE_ATOMIC);
 	sge = buf_sge(&src, 0, sizeof(mov_ret));
 	wr = wr_rdma(1, opcode, &sge, 1, (uintptr_t)code.addr, code.mr->rkey);
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = (uintptr_t)code.addr;
-		wr.wr.atomic.rkey = code.mr->rkey;
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		wr.wr.atomic.compare_add = one;
-	}
 	REQUIRE_OK(mprotect(code.addr, code.len, PROT_READ | PROT_WRITE | PROT_EXEC));
 	memcpy(code.addr, mov_ret, sizeof(mov_ret));
 	memcpy(src.addr, mov_ret, sizeof(mov_ret));

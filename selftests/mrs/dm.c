@@ -341,12 +341,9 @@ TEST(atomic, "atomics on device memory, with their results in device memory")
 	struct scene s = scene_new();
 	struct ibv_mr *mr = mr_new(s.dm, PAGE, PAGE, LOCAL | ATOMIC);
 	struct ibv_sge sge = { .addr = 24, .length = 8, .lkey = mr->lkey };
-	struct ibv_send_wr wr = wr_send(1, &sge, 1);
+	struct ibv_send_wr wr = wr_rdma(1, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 1, 16, mr->rkey);
 	uint64_t v[2] = { 40, 0 };
 
-	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-	wr.wr.atomic.remote_addr = 16;
-	wr.wr.atomic.rkey = mr->rkey;
 	wr.wr.atomic.compare_add = 2;
 	REQUIRE_OK(ibv_memcpy_to_dm(s.dm, PAGE + 16, v, sizeof(v)));
 	REQUIRE_OK(post_send(&s.p.a, &wr));

@@ -66,11 +66,8 @@ static enum ibv_wc_status rdma(enum ibv_wr_opcode opcode, void *from, const stru
 	struct ibv_sge sge = sge_of(from, len, lmr);
 	struct ibv_send_wr wr = wr_rdma(1, opcode, &sge, 1, (uintptr_t)to, rmr->rkey);
 
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = (uintptr_t)to;
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		wr.wr.atomic.compare_add = 1;
-		wr.wr.atomic.rkey = rmr->rkey;
-	}
 	REQUIRE_OK(post_send(&p.a, &wr));
 	return poll_get(p.a.send_cq).status;
 }

@@ -115,11 +115,9 @@ static void write_and_read(struct client *c)
 static void count(struct client *c)
 {
 	struct ibv_sge in = buf_sge(&c->in, 0, 8);
-	struct ibv_send_wr wr = wr_send(5, &in, 1);
+	struct ibv_send_wr wr = wr_rdma(5, IBV_WR_ATOMIC_FETCH_AND_ADD, &in, 1,
+					c->win.addr + ECHO_MSG, c->win.rkey);
 
-	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-	wr.wr.atomic.remote_addr = c->win.addr + ECHO_MSG;
-	wr.wr.atomic.rkey = c->win.rkey;
 	wr.wr.atomic.compare_add = 7;
 	client_wr(c, &wr);
 	CHECK_EQ(*(uint64_t *)c->in.addr, c->count);

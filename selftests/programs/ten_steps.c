@@ -201,11 +201,6 @@ static const struct kind {
 	{ "compare and swap", IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP, 0, false, false },
 };
 
-static bool is_atomic(const struct kind *k)
-{
-	return k->sent == IBV_WC_FETCH_ADD || k->sent == IBV_WC_COMP_SWAP;
-}
-
 static void client(struct app *a, const struct kind *k, unsigned int seed)
 {
 	uint64_t *found = (uint64_t *)(a->buf + HALF);
@@ -220,11 +215,10 @@ static void client(struct app *a, const struct kind *k, unsigned int seed)
 		sge.addr += HALF;
 		wr.wr.rdma.remote_addr = a->peer.addr;
 	}
-	if (is_atomic(k)) {
+	if (is_atomic(k->opcode)) {
 		sge.addr += HALF;
 		sge.length = 8;
 		wr.wr.atomic.remote_addr = a->peer.addr + WORD;
-		wr.wr.atomic.rkey = a->peer.rkey;
 		wr.wr.atomic.compare_add = k->sent == IBV_WC_FETCH_ADD ? 5 : START + 5;
 		wr.wr.atomic.swap = START;
 	}
@@ -233,7 +227,7 @@ static void client(struct app *a, const struct kind *k, unsigned int seed)
 	CHECK_EQ(wc.opcode, k->sent);
 	if (k->opcode == IBV_WR_RDMA_READ)
 		check_fill(a->buf + HALF, HALF, seed + 1, k->name);
-	if (is_atomic(k))
+	if (is_atomic(k->opcode))
 		CHECK_EQ(*found, k->sent == IBV_WC_FETCH_ADD ? START : START + 5);
 }
 
@@ -251,7 +245,7 @@ static void server(struct app *a, const struct kind *k, unsigned int seed)
 	both_here(a);
 	if (k->recv || k->opcode == IBV_WR_RDMA_WRITE)
 		check_fill(a->buf + HALF, HALF, seed, k->name);
-	if (is_atomic(k))
+	if (is_atomic(k->opcode))
 		CHECK_EQ(*(uint64_t *)(a->buf + WORD), k->sent == IBV_WC_FETCH_ADD ?
 			 START + 5 : START);
 }

@@ -3,7 +3,7 @@
  * Each attribute of a QP reaches the device in its own place, as what the QP then does shows: query
  * would also return two that have changed places. qp_attr.c has their values.
  */
-#include "lib/rdma.h"
+#include "lib/window.h"
 
 static void change(struct end *e, struct ibv_qp_attr *a, int mask)
 {
@@ -15,15 +15,7 @@ static void change(struct end *e, struct ibv_qp_attr *a, int mask)
 
 static enum ibv_wc_status request(struct end *e, enum ibv_wr_opcode opcode, const struct buf *b)
 {
-	struct ibv_sge sge = buf_sge(b, 0, 8);
-	struct ibv_send_wr wr = wr_rdma(9, opcode, &sge, 1, (uintptr_t)b->addr + 64, b->mr->rkey);
-
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = (uintptr_t)b->addr + 64;
-		wr.wr.atomic.rkey = b->mr->rkey;
-	}
-	REQUIRE_OK(post_send(e, &wr));
-	return poll_get(e->send_cq).status;
+	return rdma(e, opcode, b, 8, b->addr + 64, b->mr->rkey);
 }
 
 /* ---- retries ---- */

@@ -110,9 +110,7 @@ static void post_plain(struct scene *s, const struct op *op, struct ibv_sge *sge
 	struct ibv_send_wr wr = wr_rdma(SEND_ID, op->opcode, sge, 3, at(s, op),
 					s->remote.mr->rkey);
 
-	if (op->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || op->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = at(s, op);
-		wr.wr.atomic.rkey = s->remote.mr->rkey;
+	if (is_atomic(op->opcode)) {
 		wr.wr.atomic.compare_add = OLD;
 		wr.wr.atomic.swap = NEW;
 	}
@@ -264,7 +262,7 @@ TEST_ROWS(request, "B-032 B-035 B-068 C-007 C-009 C-030 request and completions"
 		memset(s.local.addr, 0, s.local.len);
 		fill(s.local.addr + OFF, row->len, 1);
 		fill(s.remote.addr + (row->len == 8 ? 0 : OFF), row->len, 2);
-		if (row->done == IBV_WC_COMP_SWAP || row->done == IBV_WC_FETCH_ADD)
+		if (is_atomic(row->opcode))
 			memcpy(s.remote.addr, &(uint64_t){ OLD }, 8);
 		if (row->arrived)
 			REQUIRE_OK(post_recv(&s.p.b, RECV_ID, in, 3));

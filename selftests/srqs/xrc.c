@@ -26,11 +26,6 @@ static const struct op {
 	{ "B-008 F-021 fetch and add", IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD, false },
 };
 
-static bool is_atomic(enum ibv_wr_opcode op)
-{
-	return op == IBV_WR_ATOMIC_CMP_AND_SWP || op == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 /* Expects the completion in the CQ of the SRQ, and in no other. */
 static void expect_message(struct xrc *x, const struct op *op, uint32_t len)
 {
