@@ -207,17 +207,25 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q)
     return a;
 }
 
-uint32_t rc_step_mask(uint8_t type, unsigned to)
+const struct table_a3 *rc_a3(unsigned type, unsigned from, unsigned to)
 {
     for (size_t i = 0; i < ARRAY_SIZE(table_a3); i++) {
         const struct table_a3 *row = &table_a3[i];
 
-        if (row->type == type && row->to == to && row->from + 1u == to) {
-            return QHCA_QP_STATE | row->required;
+        if (row->type == type && row->from == from && row->to == to) {
+            return row;
         }
     }
+    return NULL;
+}
+
+uint32_t rc_step_mask(uint8_t type, unsigned to)
+{
+    const struct table_a3 *row = rc_a3(type, to - 1, to);
+
     /* A.3 has no RAW QPs. */
-    return QHCA_QP_STATE | (to == QHCA_QPS_INIT ? QHCA_QP_PORT : 0);
+    return QHCA_QP_STATE | (row ? row->required :
+                            to == QHCA_QPS_INIT ? QHCA_QP_PORT : 0);
 }
 
 void rc_bring_up(struct rc_qp *q, unsigned state)

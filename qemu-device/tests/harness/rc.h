@@ -81,10 +81,9 @@ struct qhca_qpc rc_query(struct rc_qp *q);
 unsigned rc_state(struct rc_qp *q);
 /* The attributes for all steps, from @q->o and the peer. */
 struct qhca_qp_attr rc_attr(const struct rc_qp *q);
-/*
- * STATE, and the attributes that the step to @to requires from the state before
- * it: A.3 of conformance.md.
- */
+/* The row of A.3 of conformance.md; NULL: it has no such step. */
+const struct table_a3 *rc_a3(unsigned type, unsigned from, unsigned to);
+/* STATE, and what the step to @to requires from the state before it. */
 uint32_t rc_step_mask(uint8_t type, unsigned to);
 /* From RESET up to @state (INIT, RTR, RTS; SQD and ERR through RTS). */
 void rc_bring_up(struct rc_qp *q, unsigned state);

@@ -4,8 +4,8 @@
 Headers and opcodes are those of Documentation/conformance.md, E.1 and E.2, from the tables of the
 IBTA specification (volume 1, chapter 9; annexes A17, RoCEv2, and A19, FLUSH and ATOMIC WRITE). The
 codec shares nothing with the engine, so it shows errors that the engine makes both in building and
-in parsing. scapy's module for
-RoCE has only BTH, AETH and CNP, and none of the other extended headers.
+in parsing. scapy's module for RoCE has only BTH, AETH and CNP, and none of the other extended
+headers.
 """
 
 import struct

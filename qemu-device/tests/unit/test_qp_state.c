@@ -9,19 +9,6 @@
 #define S(s)    QHCA_QPS_##s
 #define A(a)    QHCA_QP_##a
 
-/* The row of A.3, or NULL: there is no such transition. */
-static const struct table_a3 *row_of(unsigned type, unsigned from, unsigned to)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(table_a3); i++) {
-        const struct table_a3 *row = &table_a3[i];
-
-        if (row->type == type && row->from == from && row->to == to) {
-            return row;
-        }
-    }
-    return NULL;
-}
-
 /* A static rate may come with each transition to RTS. */
 static uint32_t optional(const struct table_a3 *r)
 {
@@ -55,8 +42,8 @@ static void check_pair(const struct table_a3 *r, bool legal)
 static void test_table(void)
 {
     for (uint8_t type = 0; type <= QHCA_QPT_XRC_TGT; type++) {
-        for (uint8_t pair = 0; row_of(type, 0, 0) && pair < 49; pair++) {
-            const struct table_a3 *row = row_of(type, pair / 7, pair % 7);
+        for (uint8_t pair = 0; rc_a3(type, 0, 0) && pair < 49; pair++) {
+            const struct table_a3 *row = rc_a3(type, pair / 7, pair % 7);
             struct table_a3 none = { "A.2", pair / 7, pair % 7, type, 0, 0 };
 
             check_pair(row ? row : &none, row);
@@ -70,7 +57,7 @@ static void test_pairs(void)
     start_node();
     for (unsigned pair = 0; pair < 49; pair++) {
         uint8_t from = (uint8_t)(pair / 7), to = (uint8_t)(pair % 7);
-        const struct table_a3 *r = row_of(QHCA_QPT_RC, from, to);
+        const struct table_a3 *r = rc_a3(QHCA_QPT_RC, from, to);
         uint32_t mask = r ? r->required | optional(r) : A(MIN_RNR_TIMER);
         struct qhca_qpc before, after;
         struct qhca_qp_attr a;
