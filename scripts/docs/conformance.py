@@ -144,11 +144,11 @@ def titles(name, text):
 
 def swept(name, text):
     """Each range in a title of a file that sweeps in what none of its rows begins with."""
-    rows = {f'{letter}-{number}' for letter, number in re.findall(rf'"{ID}(?!\.\.)', text)}
+    begun = {f'{letter}-{number}' for letter, number in re.findall(rf'"{ID}(?!\.\.)', text)}
     if '"tables.h"' in text:
-        rows.update(row.id for table, columns in TABLES for row in tables.rows(table, columns))
+        begun.update(row.id for table, columns in TABLES for row in tables.rows(table, columns))
     for part in re.finditer(rf'{ID}\.\.{ID}', titles(name, text)):
-        if not name.endswith('.c') or expand(part[0]) - rows:
+        if not name.endswith('.c') or expand(part[0]) - begun:
             yield part[0]
 
 

@@ -76,14 +76,13 @@ class Machine(matrix.Matrix):
 
     def healthy(self):
         """After a mutant the machine must do what it did before; a reset may help."""
-        probe = self.probe
         for attempt in range(2):
             if attempt:
                 for reset in glob.glob('/sys/bus/pci/drivers/qhca/*:*:*/reset'):
                     with open(reset, 'w', encoding='ascii') as file:
                         file.write('1')
                 time.sleep(2)
-            if not matrix.execute(probe, 20, {})[0] and not self.complaints():
+            if not matrix.execute(self.probe, 20, {})[0] and not self.complaints():
                 return True
         return False
 
