@@ -43,8 +43,11 @@ def kernel_units(built, repo):
         if source and not source[1].endswith('.mod.c'):
             kdir = re.search(r'/usr/src/linux-headers-\S+?-common', line)[0]
             kdir = glob.glob(kdir.replace('-common', '-amd64'))[0]
+            ours = source[1].replace(built, repo)
+            if not os.path.exists(ours):        # mutant.c of the last run
+                continue
             args = kept(shlex.split(line.split(':=', 1)[1]), kdir)
-            found[source[1].replace(built, repo)] = [*(a.replace(built, repo) for a in args), '-w']
+            found[ours] = [*(a.replace(built, repo) for a in args), '-w']
     return found
 
 
