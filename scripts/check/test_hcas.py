@@ -32,6 +32,13 @@ class Options(unittest.TestCase):
                           self.parse('run', f'--hcas={count}', '--', 'x'))
         self.assertIn('invalid int', self.parse('run', '--hcas', 'two', '--', 'x'))
 
+    def test_put(self):
+        """What was said without a name to have there ended in the middle of a boot."""
+        for put in 'file', 'file:', ':name':
+            self.assertIn(f'--put {put}: not HOST:NAME',
+                          self.parse('run', '--put', put, '--', 'x'))
+        self.assertEqual(self.parse('run', '--put', 'a:b', '--', 'x').put, ['a:b'])
+
     def test_not_with(self):
         for option in (['--no-device'], ['--both-ends'], ['--mortal-server'],
                        ['--rxe-peer', 'b'], ['--nic-b', 'virtio']):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which options of a machine go together."""
 
+import re
 import string
 
 from vmlib import arch, cable, schedule
@@ -67,6 +68,9 @@ def check_link(parser, opts, count):
 
 def check(parser, opts, count):
     """For COUNT machines; ends the program with a message if something is wrong."""
+    for put in opts.put:
+        if not re.fullmatch('.+:.+', put):
+            parser.error(f'--put {put}: not HOST:NAME')
     check_schedule(parser, opts, count)
     check_hcas(parser, opts)
     check_server(parser, opts)
