@@ -51,6 +51,15 @@ static void barrier(const char *name)
 	REQUIRE(!system(command));
 }
 
+/* Runs "RDMA_CABLE down|up", which unplugs or plugs the cable of this machine. */
+static void cable(const char *what)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "%s %s >/dev/null", getenv("RDMA_CABLE"), what);
+	REQUIRE(!system(command));
+}
+
 static struct sockaddr_in address(const char *variable)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(7500) };
@@ -94,13 +103,12 @@ static void post_recvs(int n)
 }
 
 /*
- * Returns when the passive side has received the request of the active side. @name distinguishes
- * the barriers of different tests.
+ * The passive side listens, and the active one has a route to it and a QP. @name distinguishes the
+ * barriers of different tests.
  */
-static void start(const char *name, int recvs, struct rdma_conn_param *param)
+static void prepare(const char *name, int recvs)
 {
 	struct sockaddr_in own = address("RDMA_IP"), other = address("RDMA_PEER");
-	struct window mine;
 
 	ch = rdma_create_event_channel();
 	REQUIRE(ch);
@@ -109,11 +117,6 @@ static void start(const char *name, int recvs, struct rdma_conn_param *param)
 		REQUIRE(!rdma_bind_addr(listener, (struct sockaddr *)&own));
 		REQUIRE(!rdma_listen(listener, 4));
 		barrier(name);
-		expect(RDMA_CM_EVENT_CONNECT_REQUEST);
-		id = event->id;
-		memcpy(&peer, event->param.conn.private_data, sizeof(peer));
-		make_qp();
-		post_recvs(recvs);
 		return;
 	}
 	barrier(name);
@@ -124,6 +127,21 @@ static void start(const char *name, int recvs, struct rdma_conn_param *param)
 	expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
 	make_qp();
 	post_recvs(recvs);
+}
+
+/* Sends the request; returns at the passive side when it is there. */
+static void request(int recvs, struct rdma_conn_param *param)
+{
+	struct window mine;
+
+	if (serving) {
+		expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+		id = event->id;
+		memcpy(&peer, event->param.conn.private_data, sizeof(peer));
+		make_qp();
+		post_recvs(recvs);
+		return;
+	}
 	mine = (struct window){ .addr = (uintptr_t)buf, .rkey = mr->rkey };
 	if (!param->private_data) {
 		param->private_data = &mine;
@@ -140,24 +158,33 @@ static struct rdma_conn_param defaults(void)
 	};
 }
 
-/* Connects; afterwards each side knows the memory that it may write at the other. */
-static void connect_both(const char *name, int recvs, unsigned int retries)
+static void accept_it(struct rdma_conn_param param)
 {
-	struct rdma_conn_param param = defaults();
-	struct window mine;
+	struct window mine = { .addr = (uintptr_t)buf, .rkey = mr->rkey };
 
-	param.retry_count = retries;
+	param.private_data = &mine;
+	param.private_data_len = sizeof(mine);
+	REQUIRE(!rdma_accept(id, &param));
+}
 
-	start(name, recvs, &param);
-	if (serving) {
-		mine = (struct window){ .addr = (uintptr_t)buf, .rkey = mr->rkey };
-		param.private_data = &mine;
-		param.private_data_len = sizeof(mine);
-		REQUIRE(!rdma_accept(id, &param));
-	}
+/* Afterwards each side knows the memory that it may write at the other. */
+static void connected(void)
+{
 	expect(RDMA_CM_EVENT_ESTABLISHED);
 	if (!serving)
 		memcpy(&peer, event->param.conn.private_data, sizeof(peer));
+}
+
+static void connect_both(const char *name, int recvs, unsigned int retries)
+{
+	struct rdma_conn_param param = defaults();
+
+	param.retry_count = retries;
+	prepare(name, recvs);
+	request(recvs, &param);
+	if (serving)
+		accept_it(param);
+	connected();
 }
 
 static void write_imm(uint32_t len, uint32_t off)
@@ -236,7 +263,8 @@ TEST(reject, "K-009 K-010 rejection, with its reason and data")
 	fill(data, sizeof(data), 5);
 	param.private_data = data;
 	param.private_data_len = REQ_DATA;
-	start("reject", 0, &param);
+	prepare("reject", 0);
+	request(0, &param);
 	if (serving) {
 		check_fill(event->param.conn.private_data, REQ_DATA, 5, "private data");
 		REQUIRE(!rdma_reject(id, data, REJ_DATA));
@@ -276,20 +304,16 @@ TEST(killed, "K-012 J-018 the peer's process is killed")
 	kill(child, SIGKILL);
 }
 
-/* Runs "RDMA_CABLE down|up", which unplugs or plugs the cable of the server. */
-static void cable(const char *what)
-{
-	char command[256];
-
-	snprintf(command, sizeof(command), "%s %s >/dev/null", getenv("RDMA_CABLE"), what);
-	REQUIRE(!system(command));
-}
-
-TEST(silent, "I-021 the peer stops answering: the QP gives up")
+static void needs_cable(void)
 {
 	two_machines();
 	if (!getenv("RDMA_CABLE"))
 		test_skip("nothing can unplug the cable");
+}
+
+TEST(silent, "I-021 the peer stops answering: the QP gives up")
+{
+	needs_cable();
 	connect_both("silent", 0, 1);
 	if (serving)
 		cable("down");
@@ -302,6 +326,55 @@ TEST(silent, "I-021 the peer stops answering: the QP gives up")
 	if (serving)
 		cable("up");
 	barrier("up");
+}
+
+/* Unplugs this machine while the other one sends what gets lost. */
+static void unplugged(void)
+{
+	cable("down");
+	barrier("unplugged");
+	barrier("lost");
+	cable("up");
+}
+
+TEST(lost_req, "K-022 a lost REQ is sent again")
+{
+	struct rdma_conn_param param = defaults();
+
+	needs_cable();
+	prepare("lost-req", 0);
+	if (serving) {
+		unplugged();
+		request(0, &param);
+		accept_it(param);
+	} else {
+		barrier("unplugged");
+		request(0, &param);
+		sleep_ms(QUIET_MS);
+		barrier("lost");
+	}
+	connected();
+	finish();
+}
+
+TEST(lost_rep, "K-022 a lost REP is sent again, and the request that comes again is harmless")
+{
+	struct rdma_conn_param param = defaults();
+
+	needs_cable();
+	prepare("lost-rep", 0);
+	request(0, &param);
+	barrier("asked");
+	if (serving) {
+		barrier("unplugged");
+		accept_it(param);
+		sleep_ms(QUIET_MS);
+		barrier("lost");
+	} else {
+		unplugged();
+	}
+	connected();
+	finish();
 }
 
 TEST(no_host, "K-020 an address that no host has")
