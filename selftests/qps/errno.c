@@ -280,14 +280,25 @@ static void *cq_mask(struct rig *r)
 	return ibv_create_cq_ex(r->d->ctx, &init);
 }
 
-static void *srq_mask(struct rig *r)
+static void *srq_with(struct rig *r, uint32_t bit)
 {
 	struct ibv_srq_init_attr_ex init = {
 		.attr.max_wr = 1, .attr.max_sge = 1, .pd = r->d->pd,
-		.comp_mask = IBV_SRQ_INIT_ATTR_PD | 1u << 31,
+		.comp_mask = IBV_SRQ_INIT_ATTR_PD | bit,
 	};
 
 	return ibv_create_srq_ex(r->d->ctx, &init);
+}
+
+static void *srq_mask(struct rig *r)
+{
+	return srq_with(r, 1u << 31);
+}
+
+/* Which libibverbs knows, and we do not. */
+static void *srq_tags(struct rig *r)
+{
+	return srq_with(r, IBV_SRQ_INIT_ATTR_TM);
 }
 
 static void *td_mask(struct rig *r)
@@ -332,6 +343,7 @@ static const struct {
 	{ "ibv_create_qp beyond the limit", big_qp, EINVAL },
 	{ "ibv_create_cq_ex, unknown attribute", cq_mask, EOPNOTSUPP },
 	{ "ibv_create_srq_ex, unknown attribute", srq_mask, EOPNOTSUPP },
+	{ "ibv_create_srq_ex, tag matching", srq_tags, EOPNOTSUPP },
 	{ "ibv_alloc_td, unknown attribute", td_mask, EOPNOTSUPP },
 	{ "ibv_alloc_parent_domain around one", parent_of_parent, EINVAL },
 	{ "ibv_alloc_mw, unknown type", mw_type, EINVAL },

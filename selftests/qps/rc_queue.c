@@ -4,6 +4,7 @@
  * rings, which wrap around.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "lib/wr_ex.h"
@@ -202,6 +203,8 @@ struct poster {
 	pthread_t thread;
 };
 
+static atomic_bool posted;
+
 /* Half of the threads use the extended verbs. */
 static int post_one(struct poster *t, uint64_t id)
 {
@@ -266,4 +269,39 @@ TEST(threads, "B-034 several threads post to one QP: no request is lost or dupli
 	for (i = 0; i < POSTERS; i++)
 		pthread_join(t[i].thread, NULL);
 	poll_none(p.a.send_cq);
+}
+
+static void *post_once(void *arg)
+{
+	struct poster *t = arg;
+
+	CHECK_ERR(post_one(t, t->id), 0);
+	atomic_store(&posted, true);
+	return NULL;
+}
+
+TEST(held, "B-034 from ibv_wr_start() to ibv_wr_complete() no other thread posts")
+{
+	struct poster t = { 0 };
+	struct pair p = pair_ex(dev_open(), IBV_QP_EX_WITH_SEND, &CONN);
+	struct ibv_qp_ex *q;
+
+	t.p = &p;
+	for (t.id = 0; t.id < 2; t.id++) {
+		REQUIRE_OK(post_recv(&p.b, 0, NULL, 0));
+		REQUIRE_OK(post_recv(&p.b, 1, NULL, 0));
+		atomic_store(&posted, false);
+		q = wr_start(&p.a, 9);
+		REQUIRE_OK(pthread_create(&t.thread, NULL, post_once, &t));
+		sleep_ms(QUIET_MS);
+		CHECK(!atomic_load(&posted));
+		ibv_wr_send(q);
+		ibv_wr_set_sge_list(q, 0, NULL);
+		REQUIRE_OK(ibv_wr_complete(q));
+		REQUIRE_OK(pthread_join(t.thread, NULL));
+		poll_ok(p.a.send_cq, 9);
+		poll_ok(p.a.send_cq, t.id);
+		poll_ok(p.b.recv_cq, 0);
+		poll_ok(p.b.recv_cq, 1);
+	}
 }

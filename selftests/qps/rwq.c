@@ -141,7 +141,7 @@ static struct ibv_qp *rss_new(struct dev *d, struct ibv_rwq_ind_table *table, ui
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_RAW_PACKET,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE |
-			     IBV_QP_INIT_ATTR_RX_HASH,
+			     IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_CREATE_FLAGS,
 		.pd = d->pd,
 		.rwq_ind_tbl = table,
 		.rx_hash_conf = {
