@@ -98,6 +98,8 @@ TEST(not_counting, "J-037 raw: counters that cannot be")
 	CHECK_EQ(ibv_attach_counters_point_flow(counters, &attr, NULL), EOPNOTSUPP);
 	attr = (struct ibv_counter_attach_attr){ .index = 1 << 20 };
 	CHECK_EQ(ibv_attach_counters_point_flow(counters, &attr, NULL), EINVAL);
+	attr = (struct ibv_counter_attach_attr){ .comp_mask = 1 };
+	CHECK_EQ(ibv_attach_counters_point_flow(counters, &attr, NULL), EOPNOTSUPP);
 	match_dmac(&rule);
 	count_frames(&rule, counters);
 	count_frames(&rule, counters);

@@ -133,7 +133,12 @@ static struct ibv_rwq_ind_table *table_new(struct dev *d, struct ibv_wq **wq, ui
 	return ibv_create_rwq_ind_table(d->ctx, &attr);
 }
 
-static uint8_t key[40] = { 1, 2, 3 };
+/* Zeros would hide what they meet. */
+static uint8_t key[40] = {
+	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f,
+	0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30,
+	0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+};
 
 static struct ibv_qp *rss_new(struct dev *d, struct ibv_rwq_ind_table *table, uint64_t fields,
 			      uint8_t key_len)
@@ -367,6 +372,18 @@ static void load_new(struct load *l, struct dev *d)
 	rule_new(rss_new(d, table, V4 | UDP, sizeof(key)), STEER_DMAC, 9);
 }
 
+/* Whether the flows are spread: each WQ has some. */
+static void load_spread(const struct load *l)
+{
+	int flows[WQS + 1] = { 0 };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(l->wq_of); i++)
+		flows[l->wq_of[i]]++;
+	for (i = 1; i <= WQS; i++)
+		CHECK(flows[i] > 0);
+}
+
 TEST(load, "WQ: each frame of many flows arrives once, in its WQ, while rules come and go")
 {
 	static struct load l;
@@ -384,6 +401,7 @@ TEST(load, "WQ: each frame of many flows arrives once, in its WQ, while rules co
 	}
 	__atomic_store_n(&l.end, true, __ATOMIC_RELAXED);
 	REQUIRE_OK(pthread_join(thread, NULL));
+	load_spread(&l);
 }
 
 TEST(bad, "WQ: attributes that are refused")
