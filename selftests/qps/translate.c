@@ -186,6 +186,7 @@ static struct ibv_wc take_ex(struct ibv_cq_ex *cq)
 		.opcode = ibv_wc_read_opcode(cq), .vendor_err = ibv_wc_read_vendor_err(cq),
 		.byte_len = ibv_wc_read_byte_len(cq), .imm_data = ibv_wc_read_imm_data(cq),
 		.qp_num = ibv_wc_read_qp_num(cq), .wc_flags = ibv_wc_read_wc_flags(cq),
+		.slid = ibv_wc_read_slid(cq), .dlid_path_bits = ibv_wc_read_dlid_path_bits(cq),
 	};
 	ibv_end_poll(cq);
 	return wc;
@@ -198,6 +199,9 @@ static struct ibv_wc take(struct ibv_cq_ex *cq, bool extended, uint64_t id)
 	CHECK_EQ(wc.wr_id, id);
 	CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 	CHECK_EQ(wc.vendor_err, 0);
+	/* Ethernet has no LIDs. */
+	CHECK_EQ(wc.slid, 0);
+	CHECK_EQ(wc.dlid_path_bits, 0);
 	return wc;
 }
 
