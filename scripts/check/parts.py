@@ -114,9 +114,10 @@ def other_kernel(name):
 
 
 # The device in QEMU, two machines, and a server.
-KVM = Nested(1200, Guest(600, FAULTS, 'kverbs eth kselftest device translate cq notify srq mw'),
+KVM = Nested(1200,
+             Guest(600, FAULTS, 'kverbs eth exits kselftest device translate cq notify srq mw'),
              Machines(2, '', 'pair-rdma.sh place'),
-             Guest(600, f'--server {FAULTS}', 'kselftest device translate notify'))
+             Guest(600, f'--server {FAULTS}', 'exits kselftest device translate notify'))
 
 # Tests that know the layout of something, or move data; without those that need huge pages, device
 # memory, udmabuf, or an IOMMU that maps as much as a user may have.
@@ -299,9 +300,8 @@ PARTS = (
     ('db-stride', 'one', FULL, 'variants', Guest(
         1200, '--device-arg db-stride=64K',
         'kselftest doorbell abi ten_steps import tenants kill uverbs_fuzz')),
-    # A group of its own: its machines are as usual, but all below them is KVM's. In no run yet:
-    # two of its tests have time limits for which an outer machine is too slow.
-    ('kvm', 'pair', (), 'kvm', KVM),
+    # A group of its own: its machines are as usual, but all below them is KVM's.
+    ('kvm', 'pair', CHECK, 'kvm', KVM),
     ('slow', 'one', CHECK, 'variants', Guest(
         600, '--device-arg cpu-share=1 --device-arg cmd-timeout-ms=250 --env SLOW_MS=250',
         'kselftest slow')),

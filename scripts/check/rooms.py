@@ -33,7 +33,7 @@ ROOMS = ('.', 'wire', 'core', 'save', 'rules', 'memory', 'events', 'port', 'cong
          'device')
 # Headers that QEMU and the tests may include.
 PUBLIC = {'engine.h', 'trace.def'}
-# What the build writes for the tests (oracle/tables_h.py).
+# The build writes these for the tests (oracle/tables_h.py).
 WRITTEN = {'tables.h'}
 # Pointers by which a room calls what it does not know: timers that are due, which only the run
 # loop asks for, and what a saved state consists of.

@@ -33,7 +33,7 @@ class Options(unittest.TestCase):
         self.assertIn('invalid int', self.parse('run', '--hcas', 'two', '--', 'x'))
 
     def test_put(self):
-        """What was said without a name to have there ended in the middle of a boot."""
+        """A file without a name in the machine: it used to end a boot."""
         for put in 'file', 'file:', ':name':
             self.assertIn(f'--put {put}: not HOST:NAME',
                           self.parse('run', '--put', put, '--', 'x'))

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from . import logs, machine, nested, patience, payload, qmp, requests, splat
+from . import kvmstat, logs, machine, nested, patience, payload, qmp, requests, splat
 from .build import note
 
 SIGKILL_WITH_PARENT = 1     # PR_SET_PDEATHSIG
@@ -182,6 +182,8 @@ class Session:
                 return self._life_of_server(rest)
             if word == 'build':
                 return self._build(rest)
+            if word == 'exits':
+                return json.dumps({'return': kvmstat.counters(self.process.pid)})
             if word == 'snapshot':
                 return qmp.snapshot(self._qmp(), requests.seconds(rest))
         except requests.Refused as err:

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # check.sh [claims] [eth] [kverbs] [tools] [speeds] [matrix] [cm] [soak] [life] [lies] [hostile]
-#     [snapshot] [rails] [churn] [kselftest [NAME…] | pyverbs [FILE…]]     (in the guest)
+#     [snapshot] [rails] [churn] [exits] [kselftest [NAME…] | pyverbs [FILE…]]     (in the guest)
 #
 # The guest's sections of `make check`, on the device QHCA_DEV; without arguments
 # all of them but claims, whose table is for the image's kernel, life, snapshot and churn, which
-# take minutes, lies and hostile, which need vm --hostile, and rails, which needs vm --hcas and
-# --faults rails.faults. Words behind kselftest or pyverbs are names of its programs. Ends with one
-# line: N passed, N failed, N skipped. Exit status 0 if something passed and nothing failed.
+# take minutes, lies and hostile, which need vm --hostile, rails, which needs vm --hcas and --faults
+# rails.faults, and exits, which needs KVM. Words behind kselftest or pyverbs are names of its
+# programs. Ends with one line: N passed, N failed, N skipped. Exit status 0 if something passed and
+# nothing failed.
 
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
@@ -35,6 +36,7 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/churn.sh
 . /opt/qhca/guest/snapshot.sh
 . /opt/qhca/guest/rails.sh
+. /opt/qhca/guest/exits.sh
 
 # ---- kselftests: the programs named, here or in KSELFTESTS, or those in tests.list
 
@@ -98,7 +100,7 @@ kverbs_load()
 	local log=$LOGS/kverbs-load.log seen=$LOGS/moderation rc=0 reader
 	rdma dev set "$QHCA_DEV" adaptive-moderation on ||
 		{ result fail kverbs/load "adaptive moderation cannot be had"; return; }
-	timeout 120 cat /sys/kernel/debug/qhca_kverbs_test/load >"$log" 2>&1 &
+	timeout "$PATIENCE" cat /sys/kernel/debug/qhca_kverbs_test/load >"$log" 2>&1 &
 	reader=$!
 	: >"$seen"
 	until gone $reader; do moderated >>"$seen"; done
@@ -390,7 +392,8 @@ if [ $# = 0 ] && [ -n "$QHCA_DEV" ]; then
 fi
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
-	claims|eth|kverbs|tools|speeds|cm|matrix|soak|core|life|lies|hostile|snapshot|rails|churn) "$1" ;;
+	claims|eth|kverbs|tools|speeds|cm|matrix|soak|core|life|lies|hostile|snapshot|rails|churn|exits)
+		"$1" ;;
 	kselftest|pyverbs) "$@"; break ;;
 	*) result fail "$1" "no such section"; break ;;
 	esac
