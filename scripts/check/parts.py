@@ -115,7 +115,7 @@ def other_kernel(name):
 
 # The device in QEMU, two machines, and a server.
 KVM = Nested(1200,
-             Guest(600, FAULTS, 'kverbs eth exits kselftest device translate cq notify srq mw'),
+             Guest(600, FAULTS, 'kverbs card exits kselftest device translate cq notify srq mw'),
              Machines(2, '', 'pair-rdma.sh place'),
              Guest(600, f'--server {FAULTS}', 'exits kselftest device translate notify'))
 

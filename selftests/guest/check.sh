@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [claims] [eth] [kverbs] [tools] [speeds] [matrix] [cm] [soak] [life] [lies] [hostile]
-#     [snapshot] [rails] [churn] [exits] [kselftest [NAME…] | pyverbs [FILE…]]     (in the guest)
+# check.sh [claims] [eth | card] [kverbs] [tools] [speeds] [matrix] [cm] [soak] [life] [lies]
+#     [hostile] [snapshot] [rails] [churn] [exits] [kselftest [NAME…] | pyverbs [FILE…]]
+#     (in the guest)
 #
 # The guest's sections of `make check`, on the device QHCA_DEV; without arguments
-# all of them but claims, whose table is for the image's kernel, life, snapshot and churn, which
-# take minutes, lies and hostile, which need vm --hostile, rails, which needs vm --hcas and --faults
-# rails.faults, and exits, which needs KVM. Words behind kselftest or pyverbs are names of its
-# programs. Ends with one line: N passed, N failed, N skipped. Exit status 0 if something passed and
-# nothing failed.
+# all of them but card, which is eth in brief, claims, whose table is for the image's kernel, life,
+# snapshot and churn, which take minutes, lies and hostile, which need vm --hostile, rails, which
+# needs vm --hcas and --faults rails.faults, and exits, which needs KVM. Words behind kselftest or
+# pyverbs are names of its programs. Ends with one line: N passed, N failed, N skipped. Exit status 0
+# if something passed and nothing failed.
 
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
@@ -19,6 +20,7 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/probes.sh
 . /opt/qhca/guest/speeds.sh
 . /opt/qhca/guest/eth.sh
+. /opt/qhca/guest/eth-alone.sh
 . /opt/qhca/guest/eth-queues.sh
 . /opt/qhca/guest/eth-senders.sh
 . /opt/qhca/guest/eth-refused.sh
@@ -392,7 +394,7 @@ if [ $# = 0 ] && [ -n "$QHCA_DEV" ]; then
 fi
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
-	claims|eth|kverbs|tools|speeds|cm|matrix|soak|core|life|lies|hostile|snapshot|rails|churn|exits)
+	claims|eth|card|kverbs|tools|speeds|cm|matrix|soak|core|life|lies|hostile|snapshot|rails|churn|exits)
 		"$1" ;;
 	kselftest|pyverbs) "$@"; break ;;
 	*) result fail "$1" "no such section"; break ;;

@@ -44,6 +44,31 @@ adaptive()
 		flood 50 500 && ethtool -C "$QHCA_IF" rx-usecs 0 && no_delays
 }
 
+# A burst of more frames than a poll may take: each poll gives the device new buffers, and not only
+# the last one, which may find that the ring has run empty.
+refills()
+{
+	local log=$LOGS/eth.refills rc=0
+	ethtool -C "$QHCA_IF" rx-usecs 60000 rx-frames 300 tx-usecs 60000 tx-frames 300 &&
+		limit_min 10000000 || return 1
+	probes_start "r:probes/polled qhca_rx_poll done=\$retval:s32" \
+		'p:probes/filled qhca_rxq_fill' || rc=1
+	for _ in 1 2 3 4 5; do
+		python3 /opt/qhca/guest/frames.py echo "$GATEWAY" 400 || rc=1
+		sleep 0.3
+		# A busy host is too slow for that many together.
+		grep -q "done=64" "$TRACING/trace" && break
+	done
+	probes_stop >"$log"
+	limit_min 0
+	ethtool -C "$QHCA_IF" rx-usecs 0 rx-frames 0 tx-usecs 0 tx-frames 0
+	awk '{ if (full[$1]) { if ($2 == "filled") filled++; else missed++ }
+	       full[$1] = $3 == "done=64" }
+	     END { print filled + 0, "polls used up the budget and refilled,", missed + 0, "did not"
+		   exit missed || !filled }' "$log" || rc=1
+	return $rc
+}
+
 eth_moderation()
 {
 	expect "eth/interrupt moderation" under_traffic moderation
@@ -51,5 +76,10 @@ eth_moderation()
 		result skip "eth/adaptive interrupt moderation" "a kernel without DIMLIB"
 	else
 		expect "eth/adaptive interrupt moderation" adaptive
+	fi
+	if probes_there; then
+		expect "eth/each poll gives the device new buffers" refills
+	else
+		result skip "eth/each poll gives the device new buffers" "no kprobe events"
 	fi
 }

@@ -348,31 +348,6 @@ crowd()
 	return $rc
 }
 
-# A burst of more frames than a poll may take: each poll gives the device new buffers, and not only
-# the last one, which may find that the ring has run empty.
-refills()
-{
-	local log=$LOGS/eth.refills rc=0
-	ethtool -C "$QHCA_IF" rx-usecs 60000 rx-frames 300 tx-usecs 60000 tx-frames 300 &&
-		limit_min 10000000 || return 1
-	probes_start "r:probes/polled qhca_rx_poll done=\$retval:s32" \
-		'p:probes/filled qhca_rxq_fill' || rc=1
-	for _ in 1 2 3 4 5; do
-		python3 /opt/qhca/guest/frames.py echo "$GATEWAY" 400 || rc=1
-		sleep 0.3
-		# A busy host is too slow for that many together.
-		grep -q "done=64" "$TRACING/trace" && break
-	done
-	probes_stop >"$log"
-	limit_min 0
-	ethtool -C "$QHCA_IF" rx-usecs 0 rx-frames 0 tx-usecs 0 tx-frames 0
-	awk '{ if (full[$1]) { if ($2 == "filled") filled++; else missed++ }
-	       full[$1] = $3 == "done=64" }
-	     END { print filled + 0, "polls used up the budget and refilled,", missed + 0, "did not"
-		   exit missed || !filled }' "$log" || rc=1
-	return $rc
-}
-
 eth()
 {
 	local start=$SECONDS
@@ -391,7 +366,18 @@ eth()
 	echo "# eth: $((SECONDS - start)) s"
 }
 
-eth_card()
+# In brief, for where time is short: what all the rest is built on.
+card()
+{
+	sysctl -qw "net.ipv6.conf.$QHCA_IF.disable_ipv6=1"
+	device_find
+	eth_basics
+	eth_buffers
+	eth_filters
+	sysctl -qw "net.ipv6.conf.$QHCA_IF.disable_ipv6=0"
+}
+
+eth_basics()
 {
 	# Before anything has switched it off.
 	expect "eth/J-029 the driver has loaded, so the port is up wherever it is asked" until_true port_says up
@@ -406,45 +392,33 @@ eth_card()
 	expect "eth/the number of channels changes under traffic" under_traffic change_channels
 	expect "eth/the number of channels changes while down" channels_down
 	expect "eth/a CPU that comes late has a channel" late_cpu
+}
+
+eth_buffers()
+{
+	expect "eth/as many frames as go through the smallest rings" small_rings
+	expect "eth/frames that wait leave after a reset" waiting
+	expect "eth/pktgen, two tags and pings through the smallest rings" crowd
+	expect "eth/buffers of MTU 9000 are pages" memory
+}
+
+eth_filters()
+{
+	expect "eth/filters change under traffic" under_traffic change_filter
+	expect "eth/more multicast groups than fit" many_groups
+	expect "eth/MAC address changes" change_mac
+}
+
+eth_card()
+{
+	eth_basics
 	eth_rss
 	eth_rules
 	eth_stats
 	eth_choosers
 	eth_refused
 	eth_port
-	expect "eth/as many frames as go through the smallest rings" small_rings
-	expect "eth/frames that wait leave after a reset" waiting
-	expect "eth/pktgen, two tags and pings through the smallest rings" crowd
-	expect "eth/buffers of MTU 9000 are pages" memory
+	eth_buffers
 	eth_moderation
-	if probes_there; then
-		expect "eth/each poll gives the device new buffers" refills
-	else
-		result skip "eth/each poll gives the device new buffers" "no kprobe events"
-	fi
-	expect "eth/filters change under traffic" under_traffic change_filter
-	expect "eth/more multicast groups than fit" many_groups
-	expect "eth/MAC address changes" change_mac
-}
-
-no_rdma() { [ ! -d /sys/module/ib_core ] && [ -z "$(ls -A /sys/class/infiniband 2>/dev/null)" ]; }
-
-# Without the RDMA driver, and without the core that it needs.
-eth_alone()
-{
-	sysctl -qw "net.ipv6.conf.$QHCA_IF.disable_ipv6=1"
-	expect "eth/nothing of RDMA is loaded" no_rdma
-	eth_card
-	ip link add link "$QHCA_IF" name "$VLAN_IF" type vlan id 7
-	ip addr add "$VLAN_NET.1/24" dev "$VLAN_IF"
-	ip link set dev "$VLAN_IF" up
-	expect "eth/VLAN: tagged frames" vlan_frames
-	ip link del dev "$VLAN_IF"
-	expect "eth/the driver goes and comes back" eth_reload
-}
-
-eth_reload()
-{
-	rmmod qhca && [ ! -e "/sys/class/net/$QHCA_IF" ] || return 1
-	/opt/qhca/guest/setup.sh eth && flood 50 500
+	eth_filters
 }
