@@ -114,9 +114,10 @@ def suite_section(suite, same):
     out += table(('room', 'mutants', 'caught', 'change nothing', 'caught of the others'),
                  [(room, *counts, percent(counts[1], counts[0] - counts[2]))
                   for room, counts in [*sorted(rooms.items()), ('all', total)]])
-    out += ['Proofs that alone catch so many: ' +
-            ', '.join(f'``{proof}`` {n}' for proof, n in sorted(alone.items(), key=lambda a: -a[1]))
-            + '.\n', '\n']
+    if sum(alone.values()) < total[1]:      # where more than one has been asked for
+        named = sorted(alone.items(), key=lambda a: -a[1])
+        out += ['Proofs that alone catch so many: ' +
+                ', '.join(f'``{proof}`` {n}' for proof, n in named) + '.\n', '\n']
     if lives:
         out += ['Not caught:\n', '\n', *table(('mutant', 'where', 'operator', 'text'), lives)]
     return out

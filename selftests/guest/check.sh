@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [claims] [eth | card] [kverbs] [tools] [speeds] [matrix] [cm] [soak] [life] [lies]
-#     [hostile] [snapshot] [rails] [churn] [exits] [kselftest [NAME…] | pyverbs [FILE…]]
-#     (in the guest)
+# check.sh [claims] [eth | eth_PIECE… | card] [kverbs] [tools] [speeds] [matrix] [cm] [soak]
+#     [life] [lies] [hostile] [snapshot] [rails] [churn] [exits]
+#     [kselftest [NAME…] | pyverbs [FILE…]]     (in the guest)
 #
 # The guest's sections of `make check`, on the device QHCA_DEV; without arguments
 # all of them but card, which is eth in brief, claims, whose table is for the image's kernel, life,
@@ -396,6 +396,7 @@ while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
 	claims|eth|card|kverbs|tools|speeds|cm|matrix|soak|core|life|lies|hostile|snapshot|rails|churn|exits)
 		"$1" ;;
+	eth_*) eth_pieces "$1" ;;
 	kselftest|pyverbs) "$@"; break ;;
 	*) result fail "$1" "no such section"; break ;;
 	esac
