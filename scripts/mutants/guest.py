@@ -21,7 +21,7 @@ import splat
 PARAM = '/sys/module/qhca/parameters/mutant'
 SELFTESTS = '/opt/qhca/selftests'
 # Sections of guest/check.sh, which also print TAP. All of eth takes minutes.
-SECTIONS = ('kverbs', 'claims', 'cm', 'tools', 'eth_basics', 'eth_rss', 'eth_rules', 'eth_stats',
+SECTIONS = ('kverbs', 'cm', 'tools', 'eth_basics', 'eth_rss', 'eth_rules', 'eth_stats',
             'eth_choosers', 'eth_refused', 'eth_port', 'eth_buffers', 'eth_moderation',
             'eth_filters')
 # Tests that need a machine of their own, or take the machine with them.
