@@ -223,7 +223,7 @@ static const struct row rows[] = {
 	{ "cq", cq, .few = 20, .many = 120 },
 	{ "qp", qp, .few = 20, .many = 70 },
 	{ "ah", ah, .few = 20, .many = 120 },
-	{ "idle-second", idle, .few = 1, .many = 6 },
+	{ "idle-second", idle, .few = 1, .many = 11 },
 };
 
 /* Counts before, between and behind the short run and the long one. */
