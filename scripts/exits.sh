@@ -42,7 +42,7 @@ measured=$(sed -n 's/^# exits //p' "$log")
 [ -n "$measured" ] || die "nothing measured: $(tail -n 3 "$log")"
 [ -n "$update" ] || exit 0
 {
-	echo "# SPDX-License-Identifier: GPL-2.0"
+	grep -m 1 SPDX "$0"
 	echo "# form, what for: exits to QEMU, interrupts; exits.sh --update writes them"
 	{
 		awk -v have=" ${forms[*]} " '!/^#/ && index(have, " " $1 " ") == 0' "$LIMITS" 2>/dev/null

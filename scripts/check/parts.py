@@ -301,7 +301,7 @@ PARTS = (
         1200, '--device-arg db-stride=64K',
         'kselftest doorbell abi ten_steps import tenants kill uverbs_fuzz')),
     # A group of its own: its machines are as usual, but all below them is KVM's. In no run yet: in
-    # one of six a CPU stopped for good behind kverbs, and nobody knows whose fault that is.
+    # one of six a CPU stopped for good behind kverbs, for an unknown reason.
     ('kvm', 'pair', (), 'kvm', KVM),
     ('slow', 'one', CHECK, 'variants', Guest(
         600, '--device-arg cpu-share=1 --device-arg cmd-timeout-ms=250 --env SLOW_MS=250',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What KVM counts of one machine, which it says in debugfs: root's, and only there."""
+"""KVM's counters of one machine, in debugfs, which only root can read."""
 
 import glob
 import os

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
 # Part of check.sh: how often a vCPU leaves the guest, and how often the device interrupts it, for
 # each message, command and second, against the limits in exits.txt; performance.rst explains them.
 

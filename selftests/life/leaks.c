@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a process gets back: an object that is made and destroyed, or refused, leaves neither memory
- * nor a mapping nor a file behind in the process.
+ * An object that is made and destroyed, or refused, leaves neither memory nor a mapping nor a file
+ * behind in the process.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -101,7 +101,8 @@ static void xrc(void)
 		.oflags = O_CREAT,
 	};
 	struct ibv_srq_init_attr_ex init = {
-		.attr = { .max_wr = 10, .max_sge = 1 }, .srq_type = IBV_SRQT_XRC, .pd = d->pd, .cq = cq,
+		.attr = { .max_wr = 10, .max_sge = 1 }, .srq_type = IBV_SRQT_XRC, .pd = d->pd,
+		.cq = cq,
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ |
 			     IBV_SRQ_INIT_ATTR_XRCD,
 	};

@@ -52,7 +52,7 @@ static uint64_t number(const char *json, const char *name)
 }
 
 /* Exits to QEMU, of all vCPUs. */
-static uint64_t exits(void)
+static uint64_t vcpu_exits(void)
 {
 	FILE *host = popen("qhca-host exits", "r");
 	char reply[512] = "";
@@ -85,7 +85,7 @@ static uint64_t irqs(void)
 
 static struct counts counts(void)
 {
-	return (struct counts){ exits(), irqs() };
+	return (struct counts){ vcpu_exits(), irqs() };
 }
 
 /* ---- messages ---- */
