@@ -40,7 +40,10 @@ trap 'rm -f "$log"' EXIT
 "${around[@]}" "${steps[*]}" | tee "$log" | grep -E '^# exits |not ok' || true
 measured=$(sed -n 's/^# exits //p' "$log")
 [ -n "$measured" ] || die "nothing measured: $(tail -n 3 "$log")"
-[ -n "$update" ] || exit 0
+if [ -z "$update" ]; then
+	grep -q '^not ok' "$log" && exit 1
+	exit 0
+fi
 {
 	grep -m 1 SPDX "$0"
 	echo "# form, what for: exits to QEMU, interrupts; exits.sh --update writes them"
