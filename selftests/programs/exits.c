@@ -8,7 +8,6 @@
  * as in a long one, whose difference is printed. The title of a test begins with the name by which
  * -t selects it.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

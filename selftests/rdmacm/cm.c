@@ -2,12 +2,10 @@
 /*
  * The connection manager on this device: how it sets up QPs, and private data.
  */
-#include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "lib/cmpair.h"
 
